@@ -1,0 +1,20 @@
+import { defaultServerConditions } from 'vite'
+import { defineConfig } from 'vitest/config'
+
+// Vite replaces its defaults with what is given here, so they are spread in.
+const conditions = ['@tiltyard/source', ...defaultServerConditions]
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: { name: 'unit', include: ['{packages,apps}/*/test/**/*.test.ts'] },
+      },
+      // No source condition: these tests see what users get, so they need a build.
+      { test: { name: 'e2e', include: ['test/src/**/*.test.ts'], testTimeout: 60_000 } },
+    ],
+    coverage: { include: ['{packages,apps}/*/src/**'], reporter: ['text-summary', 'json-summary'] },
+  },
+})
