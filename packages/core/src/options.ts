@@ -79,11 +79,13 @@ function memberOf(schema: unknown, key: PropertyKey): unknown {
   return undefined
 }
 
+/** Through optional, nullable and default; a list stays a list, though zod gives it an `unwrap` too. */
 function unwrap(schema: unknown): unknown {
   let current = schema
   while (
     typeof current === 'object' &&
     current !== null &&
+    !('element' in current) &&
     'unwrap' in current &&
     typeof current.unwrap === 'function'
   ) {

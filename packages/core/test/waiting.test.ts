@@ -1,0 +1,69 @@
+import { expect, test, vi } from 'vitest'
+
+import { DeadlineError } from '../src/errors.ts'
+import { asError, systemClock, withDeadline } from '../src/waiting.ts'
+
+const never = () => new Promise<never>(() => {})
+
+test('work that ends in time gives its result and leaves no timer behind', async () => {
+  vi.useFakeTimers()
+  try {
+    await expect(
+      withDeadline(async () => 3, { waitingFor: 'a number', milliseconds: 1000 }),
+    ).resolves.toBe(3)
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('a deadline says what was waited for, also when the work ignores its signal', async () => {
+  const failed = withDeadline(never, { waitingFor: 'the reply of tool "lookup"', milliseconds: 5 })
+  await expect(failed).rejects.toThrow('gave up waiting for the reply of tool "lookup" after 5 ms')
+  await expect(failed).rejects.toBeInstanceOf(DeadlineError)
+})
+
+test('the work sees the deadline through its signal', async () => {
+  let seen: unknown
+  const work = (signal: AbortSignal) =>
+    new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => {
+        seen = signal.reason
+        reject(asError(signal.reason))
+      })
+    })
+  await expect(withDeadline(work, { waitingFor: 'x', milliseconds: 5 })).rejects.toBeInstanceOf(
+    DeadlineError,
+  )
+  expect(seen).toBeInstanceOf(DeadlineError)
+})
+
+test('the outer signal ends the wait with its own reason', async () => {
+  const controller = new AbortController()
+  const failed = withDeadline(never, {
+    waitingFor: 'x',
+    milliseconds: 60_000,
+    signal: controller.signal,
+  })
+  controller.abort(new Error('the run was stopped'))
+  await expect(failed).rejects.toThrow('the run was stopped')
+  await expect(withDeadline(never, { waitingFor: 'x', signal: controller.signal })).rejects.toThrow(
+    'the run was stopped',
+  )
+})
+
+test('work that throws before its first await is an ordinary rejection', async () => {
+  const work = (): Promise<never> => {
+    throw new Error('at once')
+  }
+  await expect(withDeadline(work, { waitingFor: 'x', milliseconds: 5 })).rejects.toThrow('at once')
+})
+
+test('the system clock sleeps until its signal', async () => {
+  const controller = new AbortController()
+  const slept = systemClock.sleep(60_000, controller.signal)
+  controller.abort()
+  await expect(slept).rejects.toThrow('aborted')
+  await expect(systemClock.sleep(1, controller.signal)).rejects.toThrow('aborted')
+  await expect(systemClock.sleep(1)).resolves.toBeUndefined()
+})
