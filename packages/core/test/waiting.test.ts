@@ -4,6 +4,9 @@ import { DeadlineError } from '../src/errors.ts'
 import { asError, systemClock, withDeadline } from '../src/waiting.ts'
 
 const never = () => new Promise<never>(() => {})
+const throwAtOnce = (): Promise<never> => {
+  throw new Error('at once')
+}
 
 test('work that ends in time gives its result and leaves no timer behind', async () => {
   vi.useFakeTimers()
@@ -53,10 +56,9 @@ test('the outer signal ends the wait with its own reason', async () => {
 })
 
 test('work that throws before its first await is an ordinary rejection', async () => {
-  const work = (): Promise<never> => {
-    throw new Error('at once')
-  }
-  await expect(withDeadline(work, { waitingFor: 'x', milliseconds: 5 })).rejects.toThrow('at once')
+  await expect(withDeadline(throwAtOnce, { waitingFor: 'x', milliseconds: 5 })).rejects.toThrow(
+    'at once',
+  )
 })
 
 test('the system clock sleeps until its signal', async () => {
