@@ -13,7 +13,14 @@ export default defineConfig({
         test: { name: 'unit', include: ['{packages,apps}/*/test/**/*.test.ts'] },
       },
       // No source condition: these tests see what users get, so they need a build.
-      { test: { name: 'e2e', include: ['test/src/**/*.test.ts'], testTimeout: 60_000 } },
+      {
+        test: {
+          name: 'e2e',
+          include: ['test/src/**/*.test.ts'],
+          globalSetup: 'test/support/pack.ts',
+          testTimeout: 60_000,
+        },
+      },
     ],
     coverage: { include: ['{packages,apps}/*/src/**'], reporter: ['text-summary', 'json-summary'] },
   },

@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+
+import { run, runOk } from '../../support/run.ts'
+import { isOurs, root, workspacePackages } from '../../support/workspace.ts'
+import { entryPoints } from './entry-points.ts'
+
+const tarballs = inject('tarballs')
+const packages = workspacePackages()
+
+let home: string
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'tiltyard-strangers-'))
+})
+afterAll(async () => {
+  await rm(home, { recursive: true })
+})
+
+describe.each(Object.keys(tarballs).filter(isWritten))('%s in a stranger’s project', (name) => {
+  let folder: string
+  beforeAll(async () => {
+    folder = join(home, name.replace('/', '+'))
+    await mkdir(folder)
+    await install(folder, name)
+  }, 120_000)
+
+  test('brings what it depends on and nothing else of ours', async () => {
+    const modules = join(folder, 'node_modules')
+    const scoped = await readdir(join(modules, '@tiltyard'))
+    const found = scoped.map((entry) => `@tiltyard/${entry}`)
+    if ((await readdir(modules)).includes('tiltyard')) found.push('tiltyard')
+    expect(found.toSorted()).toEqual([...closure(name)].toSorted())
+  })
+
+  test('type-checks without skipLibCheck', async () => {
+    const entry = entryPoint(name)
+    const source = `import { ${entry} } from '${name}'\nexport const used: unknown = ${entry}\n`
+    await writeFile(join(folder, 'index.ts'), source)
+    await writeFile(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({
+        compilerOptions: {
+          target: 'ES2023',
+          module: 'NodeNext',
+          strict: true,
+          skipLibCheck: false,
+          noEmit: true,
+          types: ['node'],
+        },
+        files: ['index.ts'],
+      }),
+    )
+    const tsc = join(root, 'node_modules/typescript/bin/tsc')
+    const { code, stdout } = await run(process.execPath, [tsc, '-p', folder], { cwd: folder })
+    expect(stdout).toBe('')
+    expect(code).toBe(0)
+  })
+
+  test('imports, and its entry point is there', async () => {
+    const entry = entryPoint(name)
+    const program = `import { ${entry} } from '${name}'; console.log(typeof ${entry})`
+    const args = ['--input-type=module', '--eval', program]
+    expect(await runOk(process.execPath, args, { cwd: folder })).toBe('function\n')
+  })
+})
+
+async function install(folder: string, name: string): Promise<void> {
+  const manifest = { name: 'stranger', private: true, type: 'module' }
+  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
+  const ours = [...closure(name)].map((member) => tarballs[member] ?? member)
+  const theirs = await pinned(['zod', '@types/node'])
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+  await runOk('npm', ['install', ...options, ...ours, ...theirs], { cwd: folder })
+}
+
+/** The package and those of ours that it depends on, directly or not. */
+function closure(name: string, found = new Set<string>()): ReadonlySet<string> {
+  if (found.has(name)) return found
+  found.add(name)
+  const manifest = packages.find((candidate) => candidate.manifest.name === name)?.manifest
+  const { dependencies, peerDependencies } = manifest ?? {}
+  for (const member of Object.keys({ ...dependencies, ...peerDependencies })) {
+    if (isOurs(member)) closure(member, found)
+  }
+  return found
+}
+
+/** Pinned to the versions of the workspace, so that a release elsewhere changes no result here. */
+async function pinned(names: readonly string[]): Promise<readonly string[]> {
+  const catalog = await readFile(join(root, 'pnpm-workspace.yaml'), 'utf8')
+  return names.map((name) => {
+    const version = new RegExp(`^  '?${name}'?: (.+)$`, 'm').exec(catalog)?.[1]
+    if (version === undefined) throw new Error(`${name} is not in the catalog.`)
+    return `${name}@${version}`
+  })
+}
+
+/** False for a skeleton, whose index exports nothing yet. */
+function isWritten(name: string): boolean {
+  const { dir } = packages.find(({ manifest }) => manifest.name === name) ?? {}
+  return (
+    dir !== undefined &&
+    !/^export \{\}\s*$/.test(readFileSync(join(root, dir, 'src/index.ts'), 'utf8'))
+  )
+}
+
+function entryPoint(name: string): string {
+  const entry = entryPoints[name]
+  if (entry === undefined) {
+    throw new Error(`Name the entry point of ${name} in test/src/packed/entry-points.ts.`)
+  }
+  return entry
+}
