@@ -24,7 +24,8 @@ export function fromEnvironment(variable: string): Requirement {
 
 /**
  * A `describe` whose tests are skipped, with the reason in their name, where the machine lacks the
- * requirement. With `TILTYARD_REQUIRE_ALL=1`, as in CI, lacking it is an error.
+ * requirement. With `TILTYARD_REQUIRE_ALL=1`, as in CI, lacking it is an error. The body also runs to
+ * name the skipped tests, so it uses `found` inside tests and hooks only.
  */
 export function describeWith(
   { what, found }: Requirement,
@@ -35,7 +36,7 @@ export function describeWith(
   if (lacking && process.env['TILTYARD_REQUIRE_ALL'] === '1') {
     throw new Error(`"${name}" needs ${what}, and TILTYARD_REQUIRE_ALL=1 lets nothing be skipped.`)
   }
-  describe.skipIf(lacking)(lacking ? `${name} (needs ${what})` : name, () => {
+  describe.skipIf(lacking)(`${name}${lacking ? ` (needs ${what})` : ''}`, () => {
     body(found ?? '')
   })
 }
