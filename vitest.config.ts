@@ -6,6 +6,7 @@ const conditions = ['@tiltyard/source', ...defaultServerConditions]
 
 export default defineConfig({
   test: {
+    reporters: ['default', './test/support/skipped-reporter.ts'],
     projects: [
       {
         resolve: { conditions },
