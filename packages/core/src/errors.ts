@@ -89,6 +89,13 @@ export class NotFoundError extends TiltyardError {
   }
 }
 
+/** A store (a disk, a bucket) failed or refused. `details` say what was done, and where. Code `STORE`. */
+export class StoreError extends TiltyardError {
+  constructor(message: string, options: TiltyardErrorOptions = {}) {
+    super('STORE', message, options)
+  }
+}
+
 /** A record of an error: what can be stored and shown. The message is limited to `MAX_ERROR_CHARS` characters. */
 export interface ErrorSummary {
   readonly name: string

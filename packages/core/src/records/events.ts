@@ -140,11 +140,17 @@ const episodeEvent = z.object({
   sequences: z.array(recordedSequenceSchema),
 })
 
-/** A call, or reply, of an episode under way: a journal for crashes; the episode event repeats it. */
+/** A call, or reply, of an episode under way: a journal for crashes; the episode event repeats it. Stands alone, so it names the task. */
 const callEvent = z.object({
   type: z.literal('call'),
   key: episodeKeySchema,
+  task: z.string(),
+  fingerprint: z.string(),
+  /** When the episode began; milliseconds since 1970. */
+  startedAt: z.number(),
+  /** Replies before it. */
   reply: z.int(),
+  /** What was said since the event before it. */
   messages: z.array(recordedMessageSchema),
   calls: z.array(recordedCallSchema).optional(),
 })
@@ -167,7 +173,15 @@ const trainingEvent = z.object({
   /** Why it wasn't trained; absent when it was. */
   untrained: z.string().optional(),
   /** The data made of it: which sequence, how many positions, how many trained. */
-  data: z.array(z.object({ sequence: z.int(), length: z.int(), trained: z.int() })),
+  data: z.array(
+    z.object({
+      sequence: z.int(),
+      length: z.int(),
+      trained: z.int(),
+      /** One per id of the sequence, 0 where it isn't trained; when they differ. Absent: `advantage` goes for every trained id. */
+      advantages: float32Schema.optional(),
+    }),
+  ),
 })
 
 /** Something failed: an attempt, a scorer, a store. */

@@ -6,7 +6,7 @@ export type Split = z.infer<typeof splitSchema>
 export const groupKeySchema = z.strictObject({
   split: splitSchema,
   /** Which evaluation, when a run has several. */
-  evaluation: z.string().optional(),
+  evaluation: z.string().min(1).optional(),
   /** The trainer's step when the group is played. */
   step: z.int().nonnegative(),
   /** Place in the step's batch. */
