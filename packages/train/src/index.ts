@@ -1,1 +1,5 @@
-export {}
+export * from './config/control.ts'
+export * from './config/options.ts'
+export * from './config/training.ts'
+export * from './report.ts'
+export * from './train.ts'

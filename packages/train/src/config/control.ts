@@ -1,0 +1,47 @@
+import type { Clock, Logger, TiltyardError } from '@tiltyard/core'
+
+import type { EvaluationReport } from '../report.ts'
+
+/** What may differ between a run and its fingerprint when it goes on. */
+export type Change = 'renderer' | 'dataset' | 'loss' | 'model'
+
+/** How one process runs a training; none of it is part of the run's identity. */
+export interface RunControl {
+  /** `new`: the run must not exist (default). `resume`: it must. `either`: goes on if it exists. */
+  readonly start?: 'new' | 'resume' | 'either'
+  /** Differences that a resumed run may have; others are refused. Default none. */
+  readonly allowChanges?: readonly Change[]
+  /** Ends softly: the step under way is finished, or dropped if it has not trained yet; then a checkpoint is saved. */
+  readonly stop?: AbortSignal
+  /** Ends at once, within 2 s, with the signal's reason; nothing is saved. */
+  readonly signal?: AbortSignal
+  readonly logger?: Logger
+  /** Told of what happens between reports. What it throws is logged and ignored. */
+  readonly observer?: (event: ProgressEvent) => void
+  /** For tests and simulations. */
+  readonly clock?: Clock
+  /** Milliseconds since 1970, for records. Default `Date.now`. */
+  readonly wallClock?: () => number
+  /** Versions of packages, recorded with the run. */
+  readonly versions?: Readonly<Record<string, string>>
+  /** Recorded with the run. */
+  readonly git?: { readonly commit: string; readonly dirty: boolean }
+}
+
+export type ProgressEvent =
+  /** A run begins to play or train, after opening what it needs. `from` counts the steps that its weights have seen. */
+  | {
+      readonly type: 'begin'
+      readonly run: string
+      readonly from: number
+      readonly resumed: boolean
+    }
+  | {
+      readonly type: 'warm_start'
+      readonly step: number
+      readonly steps: number
+      readonly loss: number
+    }
+  | { readonly type: 'group'; readonly step: number; readonly done: number; readonly of: number }
+  | { readonly type: 'evaluation'; readonly report: EvaluationReport }
+  | { readonly type: 'failure'; readonly error: TiltyardError | Error }

@@ -1,0 +1,188 @@
+import { lossNames, type Contract } from '@tiltyard/core'
+import { z } from 'zod'
+
+/** zod pieces that the two kinds of training share. Every object is strict: an unknown key is a mistake with a nearest name. */
+
+const positive = z.number().positive()
+const count = z.int().nonnegative()
+const fraction = z.number().min(0).max(1)
+
+/** An object that fulfils a contract, told by its version literal. */
+export function contract<T extends Contract<string>>(version: T['specVersion']): z.ZodType<T> {
+  return z.custom<T>(
+    (value) => versionOf(value) === version,
+    `expected an object with specVersion "${version}"`,
+  )
+}
+
+function versionOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'specVersion' in value
+    ? value.specVersion
+    : undefined
+}
+
+const checkpointRef = z.strictObject({ path: z.string(), kind: z.enum(['training', 'sampling']) })
+const lora = z.strictObject({
+  rank: z.int().positive(),
+  alpha: positive.optional(),
+  seed: z.int().optional(),
+})
+
+/** Keys that supervised and reinforcement training have alike. */
+export const whereKeys = {
+  run: z.string().min(1),
+  index: contract('run-index/1'),
+  backend: contract('backend/1'),
+  model: z.string().min(1),
+  adaptation: z.union([z.literal('full'), lora]).optional(),
+  from: checkpointRef.optional(),
+  seed: z.int().nonnegative().optional(),
+}
+
+const schedule = z.strictObject({
+  shape: z.enum(['constant', 'linear', 'cosine']),
+  warmup: count.optional(),
+  floor: fraction.optional(),
+})
+
+export const optimizerSchema = z.strictObject({
+  learningRate: positive,
+  beta1: fraction.optional(),
+  beta2: fraction.optional(),
+  epsilon: positive.optional(),
+  weightDecay: z.number().nonnegative().optional(),
+  clipNorm: z.number().nonnegative().optional(),
+  schedule: schedule.optional(),
+})
+
+export const checkpointsSchema = z.strictObject({
+  every: count.optional(),
+  rolling: count.optional(),
+  atStart: z.boolean().optional(),
+  ttlSeconds: positive.optional(),
+  rollingTtlSeconds: positive.optional(),
+})
+
+const example = z.union([
+  z.strictObject({
+    conversation: z.looseObject({ messages: z.array(z.unknown()).min(1) }),
+    trainOn: z.string().optional(),
+  }),
+  z.strictObject({ rows: z.array(z.looseObject({ weights: z.instanceof(Float32Array) })) }),
+])
+
+const trainOn = z.enum(['all_assistant_messages', 'last_assistant_message', 'last_assistant_turn'])
+
+export const supervisedKeys = {
+  examples: z.array(example).min(1, 'supervised training needs at least one example'),
+  batchSize: z.int().positive(),
+  epochs: z.int().positive().optional(),
+  steps: z.int().positive().optional(),
+  trainOn: trainOn.optional(),
+  weighting: z.enum(['example', 'token']).optional(),
+  optimizer: optimizerSchema,
+  heldOut: z.array(example).optional(),
+  evalEvery: count.optional(),
+  tokensPerCall: z.int().positive().optional(),
+  checkpoints: checkpointsSchema.optional(),
+}
+
+const sampling = z.strictObject({
+  temperature: z.number().nonnegative().optional(),
+  topK: z.int().positive().optional(),
+  topP: fraction.optional(),
+})
+
+const limits = z.strictObject({
+  replyTokens: z.int().positive().optional(),
+  episodeTokens: z.int().positive().optional(),
+  sampledTokens: z.int().positive().optional(),
+  contextWindow: z.int().positive().optional(),
+  turns: z.int().positive().optional(),
+  replies: z.int().positive().optional(),
+  toolCalls: z.int().positive().optional(),
+  episodeMs: positive.optional(),
+  toolMs: positive.optional(),
+  verifierMs: positive.optional(),
+})
+
+const name = z.string().min(1)
+const evaluation = z.union([
+  z.strictObject({
+    name,
+    dataset: contract('dataset/1'),
+    sampling: sampling.optional(),
+    limits: limits.optional(),
+    every: count.optional(),
+  }),
+  z.strictObject({
+    name,
+    every: count.optional(),
+    evaluate: z.custom<(context: never) => Promise<unknown>>(
+      (value) => typeof value === 'function',
+      'expected a function',
+    ),
+  }),
+])
+
+const clip = { clipLow: z.number().nonnegative().optional(), clipHigh: positive.optional() }
+const loss = z.discriminatedUnion(
+  'name',
+  [
+    z.strictObject({ name: z.literal('importance_sampling') }),
+    z.strictObject({ name: z.literal('ppo'), ...clip }),
+    z.strictObject({ name: z.literal('cispo'), ...clip }),
+    z.strictObject({ name: z.literal('dro'), beta: z.number().nonnegative() }),
+  ],
+  {
+    error: `expected a loss by name: ${lossNames.filter((each) => each !== 'cross_entropy').join(', ')}`,
+  },
+)
+
+const reference = z.union([
+  z.strictObject({ model: z.string() }),
+  z.strictObject({ checkpoint: checkpointRef }),
+])
+
+export const trainingKeys = {
+  renderer: contract('renderer/1'),
+  dataset: contract('dataset/1'),
+  steps: z.int().positive().optional(),
+  limits: limits.optional(),
+  sampling: sampling.optional(),
+  allowTempered: z.boolean().optional(),
+  advantages: z
+    .strictObject({
+      baseline: z.enum(['mean', 'leave_one_out', 'none']).optional(),
+      scale: z.enum(['none', 'std']).optional(),
+      length: z.union([z.enum(['sum', 'mean']), positive]).optional(),
+    })
+    .optional(),
+  keepConstantGroups: z.boolean().optional(),
+  kl: z
+    .strictObject({
+      reference,
+      coefficient: positive,
+      discount: fraction.optional(),
+      discountOver: z.enum(['positions', 'sampled']).optional(),
+      centered: z.boolean().optional(),
+    })
+    .optional(),
+  loss: loss.optional(),
+  optimizer: optimizerSchema,
+  pipeline: z
+    .strictObject({
+      maxStaleness: count.optional(),
+      substeps: z.int().positive().optional(),
+      minibatches: z.int().positive().optional(),
+      groupsPerStep: z.int().positive().optional(),
+      stale: z.enum(['replay', 'drop']).optional(),
+    })
+    .optional(),
+  tokensPerCall: z.int().positive().optional(),
+  measureUpdate: z.boolean().optional(),
+  evaluations: z.array(evaluation).optional(),
+  evalEvery: count.optional(),
+  checkpoints: checkpointsSchema.optional(),
+  warmStart: z.strictObject(supervisedKeys).optional(),
+}
