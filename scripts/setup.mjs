@@ -7,6 +7,9 @@ import { root } from './node-version.mjs'
 
 const tools = join(root, '.tools')
 
+/** pnpm's script, for `process.execPath`; there once `prepare` has run. */
+export const pnpm = join(tools, 'node_modules', 'pnpm', 'bin', 'pnpm.mjs')
+
 /**
  * Brings the checkout to the point where its programs run: pnpm, the packages of the lock, the build.
  * Each stage is a line with its seconds; only a stage that fails shows its log. Does nothing twice.
@@ -23,10 +26,9 @@ export function prepare({ build }) {
     const options = ['--no-save', '--no-audit', '--no-fund', '--prefix', tools]
     stage(name, npm(), ['install', ...options, `${name}@${version}`], env)
   }
-  const pnpm = join(tools, 'node_modules', 'pnpm', 'bin', 'pnpm.mjs')
-  stage('packages', [pnpm], ['install', '--frozen-lockfile'], env)
+  stage('packages', pnpm, ['install', '--frozen-lockfile'], env)
   const turbo = join(root, 'node_modules', 'turbo', 'bin', 'turbo')
-  stage('build', [turbo], ['run', 'build', `--filter=${build}`], env)
+  stage('build', turbo, ['run', 'build', `--filter=${build}`], env)
 }
 
 /**
@@ -44,20 +46,20 @@ function hasPnpm(version) {
   return existsSync(join(root, manifest)) && readJson(manifest).version === version
 }
 
-/** npm's own script, so that it runs without a shell on every platform. */
-function npm() {
+/** npm's script, for `process.execPath`: so it runs without a shell on every platform. */
+export function npm() {
   const running = process.env.npm_execpath
-  if (running?.endsWith('npm-cli.js')) return [running]
+  if (running?.endsWith('npm-cli.js')) return running
   const beside = [
     join(process.execPath, '../../lib/node_modules/npm/bin/npm-cli.js'),
     join(process.execPath, '../node_modules/npm/bin/npm-cli.js'),
   ]
   const found = beside.find((file) => existsSync(file))
-  if (found !== undefined) return [found]
+  if (found !== undefined) return found
   throw expected('npm was not found beside Node. Run this as `npm start` or `npm test`.')
 }
 
-function stage(label, [script], args, env) {
+function stage(label, script, args, env) {
   process.stderr.write(`${label} … `)
   const began = performance.now()
   const { status, signal, output, error } = spawnSync(process.execPath, [script, ...args], {
