@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { run } from '../../support/run.ts'
 import { root, workspacePackages } from '../../support/workspace.ts'
@@ -20,17 +20,22 @@ const programs = documents.flatMap(({ path, folder, programs: own }) =>
 )
 
 /** Inside the project `test`, so that imports find the built packages and the libraries installed there. */
-const workshop = join(root, 'test/temp/docs')
+let workshop: string
 let diagnostics: readonly string[]
 
 beforeAll(async () => {
-  await rm(workshop, { recursive: true, force: true })
+  const parent = join(root, 'test/temp')
+  await mkdir(parent, { recursive: true })
+  workshop = await mkdtemp(join(parent, 'docs-'))
   for (const { folder, name, source } of programs) {
     const file = join(workshop, folder, name)
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, source)
   }
   diagnostics = programs.length === 0 ? [] : await typeCheck()
+})
+afterAll(async () => {
+  await rm(workshop, { recursive: true })
 })
 
 describe.each(documents)('$path', ({ path, markdown, blocks }) => {
