@@ -27,6 +27,28 @@ test('NaN outside typed arrays is refused by name: JSON has none', () => {
   expect(() => stringifyRecord({ values: { loss: NaN } })).toThrow('"loss" is NaN')
 })
 
+test('a key from outside that looks like our mark for typed arrays stays a key', () => {
+  const value = { arguments: { $i32: 'x', $$f32: [1], other: { $i32: 'AAAA' } } }
+  expect(parseRecord(stringifyRecord(value))).toEqual(value)
+})
+
+test('what is written equals JSON.stringify where JSON has a text for it', () => {
+  const value = {
+    text: 'lone \ud800, \u2028, "quoted"',
+    'a "key"': [1e21, -0, 1.5, true, null],
+    left: undefined,
+    list: [undefined],
+    empty: [{}, []],
+  }
+  expect(stringifyRecord(value)).toBe(JSON.stringify(value))
+})
+
+test('a value nested beyond the stack is refused as data, not by a crash', () => {
+  let nested: unknown = 0
+  for (let depth = 0; depth < 100_000; depth += 1) nested = [nested]
+  expect(() => stringifyRecord(nested)).toThrow('nested too deeply')
+})
+
 test('ids of episodes read back, also past step 9999 and with a named evaluation', () => {
   const key = {
     split: 'eval',

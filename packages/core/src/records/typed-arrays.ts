@@ -2,35 +2,95 @@ import { DataError } from '../errors.ts'
 
 /**
  * JSON text of a value that may hold typed arrays. An `Int32Array` becomes `{"$i32": base64}`, a `Float32Array` `{"$f32": base64}`,
- * little-endian: three times smaller than lists of numbers and exact. NaN and infinities elsewhere are refused: JSON has none.
+ * little-endian: three times smaller than lists of numbers and exact. A key of these names that came from outside gets another
+ * `$` in front, so that it reads back as the key that it was.
+ * @throws DataError for what JSON has no text for: NaN and infinities outside typed arrays, nesting beyond the stack.
  */
 export function stringifyRecord(value: unknown): string {
-  return JSON.stringify(value, (key, member: unknown) => {
-    if (member instanceof Int32Array) return { $i32: toBase64(member) }
-    if (member instanceof Float32Array) return { $f32: toBase64(member) }
-    if (typeof member === 'number' && !Number.isFinite(member)) {
-      throw new DataError(`"${key}" is ${member}, which a record can't hold`)
-    }
-    return member
-  })
+  try {
+    return write(value, '') ?? 'null'
+  } catch (error) {
+    if (error instanceof RangeError)
+      throw new DataError('the value is nested too deeply for a record', { cause: error })
+    throw error
+  }
 }
 
 /** The inverse of `stringifyRecord`. @throws SyntaxError for text that is no JSON. */
 export function parseRecord(text: string): unknown {
-  return JSON.parse(text, (_, member: unknown) => {
-    if (typeof member !== 'object' || member === null) return member
-    if ('$i32' in member && typeof member.$i32 === 'string')
-      return new Int32Array(fromBase64(member.$i32))
-    if ('$f32' in member && typeof member.$f32 === 'string')
-      return new Float32Array(fromBase64(member.$f32))
-    return member
-  })
+  return revive(JSON.parse(text))
+}
+
+/** A writer of our own: `JSON.stringify` with a replacer takes three times as long on a small episode. Undefined is left out. */
+function write(value: unknown, key: string): string | undefined {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(value)
+    case 'number':
+      if (!Number.isFinite(value))
+        throw new DataError(`"${key}" is ${value}, which a record can't hold`)
+      return String(value)
+    case 'boolean':
+      return String(value)
+    case 'object':
+      return value === null ? 'null' : writeObject(value, key)
+    case 'undefined':
+      return undefined
+    case 'bigint':
+    case 'function':
+    case 'symbol':
+      throw new DataError(`"${key}" is a ${typeof value}, which a record can't hold`)
+  }
+}
+
+function writeObject(value: object, key: string): string {
+  if (Array.isArray(value)) {
+    return `[${value.map((item: unknown) => write(item, key) ?? 'null').join(',')}]`
+  }
+  if (value instanceof Int32Array) return `{"$i32":"${toBase64(value)}"}`
+  if (value instanceof Float32Array) return `{"$f32":"${toBase64(value)}"}`
+  let members = ''
+  for (const name of Object.keys(value)) {
+    const text = write((value as Readonly<Record<string, unknown>>)[name], name)
+    if (text === undefined) continue
+    const written = isMark(name) ? `$${name}` : name
+    members += `${members === '' ? '' : ','}${JSON.stringify(written)}:${text}`
+  }
+  return `{${members}}`
+}
+
+function revive(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) value[index] = revive(item)
+    return value
+  }
+  const members = value as Record<string, unknown>
+  if (typeof members['$i32'] === 'string') return new Int32Array(fromBase64(members['$i32']))
+  if (typeof members['$f32'] === 'string') return new Float32Array(fromBase64(members['$f32']))
+  for (const name of Object.keys(members)) {
+    const member = revive(members[name])
+    if (isMark(name)) {
+      delete members[name]
+      members[name.slice(1)] = member
+    } else members[name] = member
+  }
+  return members
+}
+
+/** `$i32` or `$f32`, with any number of `$`. */
+function isMark(name: string): boolean {
+  return name.charCodeAt(0) === 0x24 && /^\$+[if]32$/.test(name)
 }
 
 const CHUNK_BYTES = 0x8000
 
+// Node's Buffer is many times faster; a browser has none.
 function toBase64(array: Int32Array | Float32Array): string {
-  const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
+  const { buffer, byteOffset, byteLength } = array
+  if (typeof Buffer === 'function')
+    return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
+  const bytes = new Uint8Array(buffer, byteOffset, byteLength)
   const parts: string[] = []
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
     parts.push(String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES)))
@@ -39,9 +99,9 @@ function toBase64(array: Int32Array | Float32Array): string {
 }
 
 function fromBase64(text: string): ArrayBuffer {
+  if (typeof Buffer === 'function') return new Uint8Array(Buffer.from(text, 'base64')).buffer
   const raw = atob(text)
-  const buffer = new ArrayBuffer(raw.length)
-  const bytes = new Uint8Array(buffer)
+  const bytes = new Uint8Array(raw.length)
   for (let index = 0; index < raw.length; index += 1) bytes[index] = raw.charCodeAt(index)
-  return buffer
+  return bytes.buffer
 }
