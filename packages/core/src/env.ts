@@ -64,6 +64,8 @@ export interface NewTurn {
  * `start`, then `step` for each reply, then `end` (once, whatever happened), `score`, `close`.
  */
 export interface Env extends Contract<'env/1'> {
+  /** Hash of the instance that is played: the task with its seed's choices made. Where given, a group with two of them is refused. */
+  readonly instance?: string
   start(signal: AbortSignal): Promise<Observation>
   /**
    * Takes the policy's reply. Answers each of its calls under the call's id, in order; mistakes of the model become tool
@@ -74,6 +76,8 @@ export interface Env extends Contract<'env/1'> {
   end(reason: EndReason): Promise<void>
   /** Scores of the ended episode; may be called again after it failed. Cut episodes are scored as they stand. */
   score(signal: AbortSignal): Promise<EpisodeOutcome>
-  /** Frees universe and sandbox. Called on every path, last. */
+  /** Frees universe and sandbox. Called on every path; only `judge` may follow. */
   close(): Promise<void>
+  /** Scores that need the record only, added to those of `score`. The slot is free by then. May be called again after it failed. */
+  judge?(outcome: EpisodeOutcome, signal: AbortSignal): Promise<EpisodeOutcome>
 }

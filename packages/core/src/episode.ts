@@ -67,6 +67,8 @@ export interface PlayContext {
  * path), `score`, `close`.
  */
 export interface Episode extends Contract<'episode/1'> {
+  /** As `Env.instance`. */
+  readonly instance?: string
   /** Plays to the end. Resolves with the reason; rejects when environment or service failed. Stops soon after the signal. */
   play(policy: PolicyHandle, context: PlayContext): Promise<EndReason>
   /** The first call takes effect, later ones return its promise. When it resolves nothing of the agent runs any more. */
@@ -74,6 +76,8 @@ export interface Episode extends Contract<'episode/1'> {
   /** Scores without playing again; may be called again after it failed. */
   score(signal: AbortSignal): Promise<EpisodeOutcome>
   close(): Promise<void>
+  /** As `Env.judge`. */
+  judge?(outcome: EpisodeOutcome, signal: AbortSignal): Promise<EpisodeOutcome>
 }
 
 /** A task by its id. Two members of a group have equal fingerprints. */
