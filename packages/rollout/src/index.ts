@@ -1,1 +1,6 @@
-export {}
+export * from './failure-policy.ts'
+export * from './options.ts'
+export * from './played.ts'
+export * from './seeds.ts'
+export * from './sequences.ts'
+export * from './slots.ts'

@@ -10,26 +10,35 @@ import type {
   TaskRef,
 } from '@tiltyard/core'
 
-/** An attempt at an episode that failed and was played again or given up. */
+/**
+ * Something that failed on the way. In the phases `score` and `close` the episode itself stands (unscored in the first case);
+ * in all others the attempt was played again or given up.
+ */
 export interface AttemptFailure {
   readonly key: EpisodeKey
   readonly phase: FailurePhase
   readonly error: ErrorSummary
 }
 
-/** An episode after its end. Only `completed` and `cut` ones have an outcome. */
+/** An episode after its end: `completed` or `cut`. Failed and cancelled ones are no members of a played group. */
 export interface PlayedEpisode {
   readonly key: EpisodeKey
   readonly task: TaskRef
   readonly end: EndReason
+  /** Absent when scoring failed. */
   readonly outcome?: EpisodeOutcome
+  /** By the plan's rules; `unscored` when a rule, a verifier or a number was no good. */
   readonly reward: Reward
   readonly replies: readonly PlayedReply[]
-  /** Wall time from start to end, in milliseconds. */
+  /** Plain numbers about the play, those of the outcome among them; always finite. Names: `playMetrics`. */
+  readonly metrics: Readonly<Record<string, number>>
+  /** Milliseconds since 1970. */
+  readonly startedAt: number
+  /** Wall time from start to end, the score apart, in milliseconds. */
   readonly ms: number
 }
 
-/** A group after its play: the members that have an outcome, in member order, and what failed on the way. */
+/** A group after its play: the members that ended as completed or cut, in member order, and what failed on the way. */
 export interface PlayedGroup {
   readonly key: GroupKey
   readonly task: TaskRef

@@ -1,0 +1,47 @@
+import { ConfigError } from '@tiltyard/core'
+
+/**
+ * What a failed episode does to its group. Failed means broken by environment, service or record; it never has a reward.
+ * `failFast`: the first failure cancels the group, and `playGroup` rejects with it.
+ * `retry`: a failed member is played again as long as the group has retries left (default 3); then the rest is cancelled and the group dropped.
+ * `minGroup`: a failed member is played again only while the group has fewer members than `atLeast` (default `viableSize`) and
+ * retries are left (default 0); the others are played to their end, and the group is dropped when it stays below `atLeast`.
+ */
+export type FailurePolicy =
+  | { readonly kind: 'failFast' }
+  | { readonly kind: 'retry'; readonly retries?: number }
+  | { readonly kind: 'minGroup'; readonly atLeast?: number; readonly retries?: number }
+
+export const DEFAULT_RETRIES = 3
+
+/** Members that a group of `size` needs by default: ⌈¾ · size⌉. */
+export function viableSize(size: number): number {
+  return Math.ceil(0.75 * size)
+}
+
+/** A number of retries that several groups share. */
+export interface RetryBudget {
+  readonly left: number
+  /** Takes one; false when none is left. */
+  take(): boolean
+}
+
+/** @throws ConfigError when `retries` is no whole number of at least 0. */
+export function createRetryBudget(retries: number): RetryBudget {
+  if (!Number.isInteger(retries) || retries < 0) {
+    throw new ConfigError('retry budget', [
+      { at: 'retries', message: `expected a whole number of at least 0, got ${retries}` },
+    ])
+  }
+  let left = retries
+  return {
+    get left() {
+      return left
+    },
+    take() {
+      if (left === 0) return false
+      left -= 1
+      return true
+    },
+  }
+}
