@@ -1,5 +1,7 @@
 export * from './cases.ts'
 export * from './backend-cases.ts'
+export { bigramBackend, type BigramBackendOptions } from './doubles/bigram-backend.ts'
+export { bigramText } from './doubles/bigram-policy.ts'
 export * from './learner-cases.ts'
 export type { LearnerCasesOptions, LearnerFeature } from './learner-fixture.ts'
 export * from './sampler-cases.ts'
