@@ -52,6 +52,8 @@ export interface PlayRecorder {
   reply(reply: PlayedReply): Promise<void>
   /** Tool results and later prompts, with the calls that were carried out. */
   observation(messages: readonly Message[], calls: readonly PlayedCall[]): Promise<void>
+  /** Adds to a plain number about the play, for the episode's metrics. Default amount: 1. */
+  count?(name: string, amount?: number): void
 }
 
 export interface PlayContext {
