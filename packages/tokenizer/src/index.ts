@@ -1,1 +1,2 @@
-export {}
+export { deskTokenizerFile } from './desk.ts'
+export { loadTokenizer, type TokenizerOptions } from './load.ts'
