@@ -14,7 +14,13 @@ export * from './options.ts'
 export * from './records/events.ts'
 export * from './records/keys.ts'
 export * from './records/typed-arrays.ts'
-export type { RecordedMessage } from './records/values.ts'
+export {
+  endReasonSchema,
+  rewardSchema,
+  scoreSchema,
+  type Recorded,
+  type RecordedMessage,
+} from './records/values.ts'
 export * from './renderer.ts'
 export * from './run-index.ts'
 export * from './sampler.ts'

@@ -21,7 +21,8 @@ export type RunStatus = 'running' | 'completed' | 'interrupted' | 'failed'
 export interface RunSummary {
   readonly name: string
   readonly status: RunStatus
-  readonly startedAt: number
+  /** Milliseconds since 1970; absent when the run's record can't be read. */
+  readonly startedAt?: number
   /** Last completed step; absent before the first. */
   readonly step?: number
   /** What of the run can't be read, if anything. */
@@ -78,7 +79,7 @@ export interface EpisodeFilter {
   readonly step?: number
   readonly group?: number
   readonly task?: string
-  /** Name of the end reason, as `endName` gives it. */
+  /** Name of the end reason, as `endName` gives it; `unfinished` for those without one. */
   readonly end?: string
   readonly minReward?: number
   readonly maxReward?: number
@@ -98,6 +99,7 @@ export interface RunDetails {
   readonly metrics: readonly MetricsEvent[]
   /** Those not deleted, by step. */
   readonly checkpoints: readonly CheckpointEvent[]
+  /** Those of no episode. */
   readonly failures: readonly FailureEvent[]
   /** How the run ended, when its newest writer said so. */
   readonly end?: EndEvent
@@ -113,11 +115,16 @@ export interface RunIndex extends Contract<'run-index/1'> {
    * @throws NotFoundError when a run to resume or join doesn't exist.
    */
   claim(run: RunRecord, options: ClaimOptions): Promise<RunWriter>
+  /** In order of name. A damaged run is among them, and says so. */
   runs(): AsyncIterable<RunSummary>
   /** @throws NotFoundError naming the runs that exist. */
   run(name: string): Promise<RunDetails>
+  /** In order of split, evaluation, step, group. @throws NotFoundError */
   groups(run: string, filter?: GroupFilter): AsyncIterable<GroupSummary>
-  /** In order of split, step, group, member, attempt. */
+  /**
+   * In order of split (train first), evaluation, step, group, member, attempt. Cost follows the groups of runs that can hold an
+   * answer, not the others. @throws NotFoundError
+   */
   episodes(run: string, filter?: EpisodeFilter): AsyncIterable<EpisodeSummary>
   /** @throws NotFoundError */
   episode(run: string, key: EpisodeKey): Promise<EpisodeRecord>

@@ -10,29 +10,34 @@ import {
   jsonValueSchema,
   metricsSchema,
   policyVersionSchema,
+  recorded,
   recordedMessageSchema,
   rewardSchema,
   scoreSchema,
   toolSpecSchema,
+  type Recorded,
 } from './values.ts'
 
-/** What a run is: written when it starts, before the first episode. Version of the format: `RECORD_VERSION`. */
+/** Version of the format. */
 export const RECORD_VERSION = 1
 
-export const runRecordSchema = z.object({
-  version: z.literal(RECORD_VERSION),
-  name: z.string().min(1),
-  /** Milliseconds since 1970. */
-  startedAt: z.number(),
-  seed: z.int(),
-  /** The effective configuration, secrets left out. */
-  config: jsonObjectSchema,
-  /** Of what makes the run what it is: renderer, dataset, model, loss. */
-  fingerprints: z.record(z.string(), z.string()),
-  /** Of packages, node, executor. */
-  versions: z.record(z.string(), z.string()),
-  git: z.object({ commit: z.string(), dirty: z.boolean() }).optional(),
-})
+/** What a run is: written when it starts, before the first episode. */
+export const runRecordSchema = recorded(
+  z.object({
+    version: z.literal(RECORD_VERSION),
+    name: z.string().min(1),
+    /** Milliseconds since 1970. */
+    startedAt: z.number(),
+    seed: z.int(),
+    /** The effective configuration, secrets left out. */
+    config: jsonObjectSchema,
+    /** Of what makes the run what it is: renderer, dataset, model, loss. */
+    fingerprints: z.record(z.string(), z.string()),
+    /** Of packages, node, executor. */
+    versions: z.record(z.string(), z.string()),
+    git: z.object({ commit: z.string(), dirty: z.boolean() }).optional(),
+  }),
+)
 export type RunRecord = z.infer<typeof runRecordSchema>
 
 /** A step is done: what a resumed run needs to go on after it. Written after the step's metrics. */
@@ -202,26 +207,28 @@ const endEvent = z.object({
   error: errorSummarySchema.optional(),
 })
 
-export const runEventSchema = z.discriminatedUnion('type', [
-  stepEvent,
-  metricsEvent,
-  checkpointEvent,
-  groupEvent,
-  episodeEvent,
-  callEvent,
-  scoreEvent,
-  trainingEvent,
-  failureEvent,
-  endEvent,
-])
+export const runEventSchema = recorded(
+  z.discriminatedUnion('type', [
+    stepEvent,
+    metricsEvent,
+    checkpointEvent,
+    groupEvent,
+    episodeEvent,
+    callEvent,
+    scoreEvent,
+    trainingEvent,
+    failureEvent,
+    endEvent,
+  ]),
+)
 export type RunEvent = z.infer<typeof runEventSchema>
-export type StepEvent = z.infer<typeof stepEvent>
-export type MetricsEvent = z.infer<typeof metricsEvent>
-export type CheckpointEvent = z.infer<typeof checkpointEvent>
-export type GroupEvent = z.infer<typeof groupEvent>
-export type EpisodeEvent = z.infer<typeof episodeEvent>
-export type CallEvent = z.infer<typeof callEvent>
-export type ScoreEvent = z.infer<typeof scoreEvent>
-export type TrainingEvent = z.infer<typeof trainingEvent>
-export type FailureEvent = z.infer<typeof failureEvent>
-export type EndEvent = z.infer<typeof endEvent>
+export type StepEvent = Recorded<z.infer<typeof stepEvent>>
+export type MetricsEvent = Recorded<z.infer<typeof metricsEvent>>
+export type CheckpointEvent = Recorded<z.infer<typeof checkpointEvent>>
+export type GroupEvent = Recorded<z.infer<typeof groupEvent>>
+export type EpisodeEvent = Recorded<z.infer<typeof episodeEvent>>
+export type CallEvent = Recorded<z.infer<typeof callEvent>>
+export type ScoreEvent = Recorded<z.infer<typeof scoreEvent>>
+export type TrainingEvent = Recorded<z.infer<typeof trainingEvent>>
+export type FailureEvent = Recorded<z.infer<typeof failureEvent>>
+export type EndEvent = Recorded<z.infer<typeof endEvent>>

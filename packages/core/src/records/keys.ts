@@ -1,5 +1,7 @@
 import { z } from 'zod'
 
+import type { Recorded } from './values.ts'
+
 export const splitSchema = z.enum(['train', 'eval'])
 export type Split = z.infer<typeof splitSchema>
 
@@ -13,7 +15,7 @@ export const groupKeySchema = z.strictObject({
   group: z.int().nonnegative(),
 })
 /** A group of episodes by its place in a run. */
-export type GroupKey = z.infer<typeof groupKeySchema>
+export type GroupKey = Recorded<z.infer<typeof groupKeySchema>>
 
 export const episodeKeySchema = groupKeySchema.extend({
   member: z.int().nonnegative(),
@@ -21,7 +23,7 @@ export const episodeKeySchema = groupKeySchema.extend({
   attempt: z.int().nonnegative(),
 })
 /** An episode by its place in a run. */
-export type EpisodeKey = z.infer<typeof episodeKeySchema>
+export type EpisodeKey = Recorded<z.infer<typeof episodeKeySchema>>
 
 /** The run group's name: `train/step-0007`, `eval/step-0000`, `eval/smoke/step-0000`. At least four digits. */
 export function runGroupName(key: Pick<GroupKey, 'split' | 'evaluation' | 'step'>): string {

@@ -5,6 +5,21 @@ import type { JsonObject, JsonValue } from '../json.ts'
 
 /** Pieces that several records share. */
 
+/** What a schema gives, as our interfaces write it: read-only, and absent members are absent. */
+export type Recorded<T> = [JsonValue] extends [T] ? T : RecordedMember<T>
+type RecordedMember<T> = T extends Int32Array | Float32Array
+  ? T
+  : T extends object
+    ? { readonly [Key in keyof T]: Recorded<Exclude<T[Key], undefined>> }
+    : T
+
+/** The schema, typed as what it gives is written elsewhere. */
+export function recorded<Schema extends z.ZodType>(
+  schema: Schema,
+): z.ZodType<Recorded<z.output<Schema>>> {
+  return schema as unknown as z.ZodType<Recorded<z.output<Schema>>>
+}
+
 export const jsonValueSchema: z.ZodType<JsonValue> = z.json()
 export const jsonObjectSchema: z.ZodType<JsonObject> = z.record(z.string(), jsonValueSchema)
 
@@ -14,37 +29,40 @@ export const errorSummarySchema = z.object({
   message: z.string(),
 })
 
-export const endReasonSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('completed') }),
-  z.object({ kind: z.literal('cut'), by: z.enum(cutReasons) }),
-  z.object({
-    kind: z.literal('failed'),
-    phase: z.enum([
-      'open',
-      'start',
-      'render',
-      'sample',
-      'tool',
-      'agent',
-      'end',
-      'score',
-      'record',
-      'close',
-    ]),
-    error: errorSummarySchema,
-  }),
-  z.object({ kind: z.literal('cancelled') }),
-])
+export const endReasonSchema = recorded(
+  z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('completed') }),
+    z.object({ kind: z.literal('cut'), by: z.enum(cutReasons) }),
+    z.object({
+      kind: z.literal('failed'),
+      phase: z.enum([
+        'open',
+        'start',
+        'render',
+        'sample',
+        'tool',
+        'agent',
+        'end',
+        'score',
+        'record',
+        'close',
+      ]),
+      error: errorSummarySchema,
+    }),
+    z.object({ kind: z.literal('cancelled') }),
+  ]),
+)
 
-export const scoreSchema = z.union([
-  z.object({ value: z.number(), note: z.string().optional() }),
-  z.object({ unscored: z.string() }),
-])
+export const scoreSchema = recorded(
+  z.union([
+    z.object({ value: z.number(), note: z.string().optional() }),
+    z.object({ unscored: z.string() }),
+  ]),
+)
 
-export const rewardSchema = z.union([
-  z.object({ reward: z.number() }),
-  z.object({ unscored: z.string() }),
-])
+export const rewardSchema = recorded(
+  z.union([z.object({ reward: z.number() }), z.object({ unscored: z.string() })]),
+)
 
 const textPartSchema = z.object({ type: z.literal('text'), text: z.string() })
 /** Images are recorded by size, not by bytes. */
@@ -86,7 +104,7 @@ export const recordedMessageSchema = z.discriminatedUnion('role', [
     name: z.string().optional(),
   }),
 ])
-export type RecordedMessage = z.infer<typeof recordedMessageSchema>
+export type RecordedMessage = Recorded<z.infer<typeof recordedMessageSchema>>
 
 export const toolSpecSchema = z.object({
   name: z.string(),
@@ -95,8 +113,8 @@ export const toolSpecSchema = z.object({
 })
 
 export const policyVersionSchema = z.object({ id: z.string(), step: z.int() })
-export const int32Schema = z.instanceof(Int32Array)
-export const float32Schema = z.instanceof(Float32Array)
+export const int32Schema: z.ZodType<Int32Array> = z.instanceof(Int32Array)
+export const float32Schema: z.ZodType<Float32Array> = z.instanceof(Float32Array)
 
 /** A number that a run may lack or that went wrong: JSON has no NaN, so such a value is null and its name is flagged. */
 export const metricsSchema = z.record(z.string(), z.number().nullable())
