@@ -1,1 +1,1 @@
-export {}
+export { bubblewrapSandbox, defaultLimits, type BubblewrapOptions } from './bubblewrap-sandbox.ts'

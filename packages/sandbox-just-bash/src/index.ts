@@ -1,1 +1,1 @@
-export {}
+export { justBashSandbox } from './just-bash-sandbox.ts'

@@ -1,0 +1,91 @@
+import { readdir, readFile, readlink, lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { SandboxLimits } from '@tiltyard/core'
+
+import type { Place } from './arguments.ts'
+
+/** Between two looks. A command may overshoot by what it does in that time. */
+const LOOK_MS = 50
+const PAGE_BYTES = 4096
+const DISK_BLOCK_BYTES = 512
+
+export interface Watched {
+  readonly first: Promise<number | undefined>
+  readonly place: Place
+  readonly limits: Required<SandboxLimits>
+  readonly exceeded: (what: 'memory' | 'processes' | 'disk') => void
+}
+
+/**
+ * Looks at what the processes of a space use together; the kernel's own limits are per process. A look that comes late because
+ * this machine is busy sees more, not less.
+ */
+export function watchLimits({ first, place, limits, exceeded }: Watched) {
+  const over = new AbortController()
+  const looking = (async () => {
+    const pid = await first
+    if (pid === undefined) return
+    const space = await spaceOf(pid)
+    if (space === undefined) return
+    while (!over.signal.aborted) {
+      const [use, disk] = await Promise.all([
+        usage(space),
+        diskBytes([place.home, place.temporary], limits.diskBytes),
+      ])
+      if (use.bytes > limits.memoryBytes) exceeded('memory')
+      if (use.processes > limits.processes + OWN_PROCESSES) exceeded('processes')
+      if (disk > limits.diskBytes) exceeded('disk')
+      await sleep(LOOK_MS, undefined, { signal: over.signal }).catch(() => {})
+    }
+  })()
+  return {
+    async end() {
+      over.abort()
+      await looking
+    },
+  }
+}
+
+/** The space's first process, which isn't the script's. */
+const OWN_PROCESSES = 1
+
+async function spaceOf(pid: number | string): Promise<string | undefined> {
+  return readlink(`/proc/${pid}/ns/pid`).catch(() => undefined)
+}
+
+async function usage(
+  space: string,
+): Promise<{ readonly bytes: number; readonly processes: number }> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const sizes = await Promise.all(
+    pids.map(async (pid) => ((await spaceOf(pid)) === space ? residentBytes(pid) : undefined)),
+  )
+  const inside = sizes.filter((size) => size !== undefined)
+  return { bytes: inside.reduce((sum, size) => sum + size, 0), processes: inside.length }
+}
+
+/** Resident and not shared with files: what the process alone keeps from others. */
+async function residentBytes(pid: string): Promise<number> {
+  const text = await readFile(`/proc/${pid}/statm`, 'utf8').catch(() => '')
+  const [, resident, shared] = text.split(' ').map(Number)
+  return ((resident ?? 0) - (shared ?? 0)) * PAGE_BYTES
+}
+
+/** What the folders take on disk, links not followed; stops counting once it is too much. */
+async function diskBytes(folders: readonly string[], enough: number): Promise<number> {
+  let bytes = 0
+  const pending = [...folders]
+  while (pending.length > 0 && bytes <= enough) {
+    const folder = pending.pop()!
+    const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+    for (const entry of entries) {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory()) pending.push(path)
+      const info = await lstat(path).catch(() => undefined)
+      bytes += (info?.blocks ?? 0) * DISK_BLOCK_BYTES
+    }
+  }
+  return bytes
+}
