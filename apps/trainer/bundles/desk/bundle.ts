@@ -1,0 +1,69 @@
+import { forUniverse, ToolError } from '@tiltyard/bundle'
+import { z } from 'zod'
+
+import { statuses, type Store } from './store.ts'
+
+const { defineTool, defineVerifier, defineBundle } = forUniverse<Store>()
+
+const findByNameZip = defineTool({
+  name: 'find_user_id_by_name_zip',
+  description: "A customer's user id.",
+  parameters: z.object({ first_name: z.string(), last_name: z.string(), zip: z.string() }),
+  run: ({ first_name, last_name, zip }, { universe }) =>
+    userId(
+      universe.state,
+      ({ name, ...customer }) =>
+        same(name.first, first_name) && same(name.last, last_name) && customer.zip === zip,
+    ),
+})
+
+const findByEmail = defineTool({
+  name: 'find_user_id_by_email',
+  description: "A customer's user id.",
+  parameters: z.object({ email: z.string() }),
+  run: ({ email }, { universe }) =>
+    userId(universe.state, (customer) => same(customer.email, email)),
+})
+
+const orderStatus = defineTool({
+  name: 'get_order_status',
+  description: 'Status of an order, by its number or its user id.',
+  parameters: z.object({ id: z.string() }),
+  run: ({ id }, { universe: { state } }) => {
+    const order = state.orders[state.users[id]?.order ?? id]
+    if (order === undefined) throw new ToolError('order not found')
+    return order.status
+  },
+})
+
+function userId(store: Store, wanted: (customer: Store['users'][string]) => boolean): string {
+  for (const [id, customer] of Object.entries(store.users)) if (wanted(customer)) return id
+  throw new ToolError('user not found')
+}
+
+function same(left: string, right: string): boolean {
+  return left.toLowerCase() === right.toLowerCase()
+}
+
+const facts = new RegExp(`\\b(?:[a-z]+_[a-z]+_\\d{4}|${statuses.join('|')})\\b`, 'g')
+
+/** The last reply tells the right user id or status, and no other: a list of guesses is no answer. */
+const answer = defineVerifier(({ task, answer: reply }) => {
+  const told = new Set(reply.match(facts))
+  const wanted = task.expect['answer']
+  return told.size === 1 && typeof wanted === 'string' && told.has(wanted)
+})
+
+/** Each call that was needed was made once, and none failed or was needless. A call is needed when it gives what a gold call gives. */
+const calls = defineVerifier(async ({ calls: made, gold }) => {
+  const key = (call: (typeof made)[number]) => JSON.stringify([call.name, call.result])
+  const needed = (await gold()).calls.map(key).toSorted()
+  const done = made.map(key).toSorted()
+  const failed = made.some(({ error }) => error !== undefined)
+  return !failed && done.join('\n') === needed.join('\n')
+})
+
+export const bundle = defineBundle({
+  tools: [findByNameZip, findByEmail, orderStatus],
+  verifiers: { answer, calls },
+})

@@ -1,0 +1,169 @@
+import {
+  asError,
+  deriveSeed,
+  isRunnable,
+  type JsonValue,
+  type Logger,
+  type PlayedCall,
+  randomStream,
+  type Sandbox,
+  type StepContext,
+  summarizeError,
+  systemClock,
+  TiltyardError,
+  type ToolCall,
+  type ToolMessage,
+  unknownName,
+  withDeadline,
+} from '@tiltyard/core'
+
+import { isToolError, type TaskFacts, type ToolResult } from '../author/tool.ts'
+import type { Bundle, LoadedTool } from '../bundle.ts'
+import type { UniverseState } from '../universe/universe.ts'
+import { limitOutput } from './output-limit.ts'
+
+/** What the calls of one episode act on. */
+export interface CallScope {
+  readonly bundle: Bundle
+  readonly task: TaskFacts
+  readonly universe: UniverseState
+  readonly sandbox: Sandbox | undefined
+  readonly now: number
+  readonly seed: number
+  readonly log: Logger
+}
+
+/** A call with its answer: what is recorded of it, and what the model is shown. */
+export interface Answer {
+  readonly played: PlayedCall
+  readonly message: ToolMessage
+}
+
+export interface Calls {
+  /** Answers each call under its id, in order. @throws when the environment fails, or the signal's reason. */
+  run(
+    calls: readonly ToolCall[],
+    allowed: readonly string[],
+    context: StepContext,
+  ): Promise<readonly Answer[]>
+  /** Resolves when no tool code runs any more. */
+  settled(): Promise<void>
+}
+
+/** Carries out the calls of an episode. */
+export function episodeCalls(scope: CallScope): Calls {
+  const { bundle } = scope
+  const counts = new Map<string, number>()
+  const started: Promise<unknown>[] = []
+  return {
+    async run(calls, allowed, context) {
+      let left = context.toolCallsLeft
+      const jobs = calls.map((call) => async () => {
+        const began = systemClock.now()
+        const outcome = await carryOut(call)
+        return answer(bundle, call, outcome, systemClock.now() - began)
+      })
+      const carryOut = async (call: ToolCall): Promise<Outcome> => {
+        if (!isRunnable(call)) return { error: call.error }
+        const tool = allowed.includes(call.name) ? bundle.tools.get(call.name) : undefined
+        if (tool === undefined) return { error: unknownName('tool', call.name, allowed) }
+        const checked = await tool.check(call.arguments)
+        if ('error' in checked) return checked
+        if (left <= 0) return { error: 'not run: no tool calls are left in this episode' }
+        left -= 1
+        return await runTool(tool, checked.args, context)
+      }
+      if (sideBySide(calls)) return await Promise.all(jobs.map((job) => job()))
+      const answers: Answer[] = []
+      for (const job of jobs) answers.push(await job())
+      return answers
+    },
+    async settled() {
+      await Promise.allSettled(started)
+    },
+  }
+
+  function sideBySide(calls: readonly ToolCall[]): boolean {
+    return (
+      bundle.parallelCalls &&
+      calls.every(({ name }) => bundle.tools.get(name)?.definition.parallel === true)
+    )
+  }
+
+  async function runTool(tool: LoadedTool, args: object, context: StepContext): Promise<Outcome> {
+    const { name } = tool.spec
+    const count = counts.get(name) ?? 0
+    counts.set(name, count + 1)
+    const { universe, release } = scope.universe.handle()
+    try {
+      const result = await withDeadline(
+        (signal) => {
+          const work = (async () =>
+            await tool.definition.run(args as never, {
+              universe,
+              ...(scope.sandbox === undefined ? {} : { sandbox: scope.sandbox }),
+              task: scope.task,
+              now: scope.now,
+              random: randomStream(deriveSeed(scope.seed, 'tool', name, count)),
+              secrets: bundle.secrets,
+              signal,
+              log: scope.log,
+            }))()
+          started.push(work)
+          return work
+        },
+        {
+          waitingFor: `tool "${name}"`,
+          milliseconds: Math.min(bundle.limits.toolMs, context.toolMs ?? Infinity),
+          signal: context.signal,
+        },
+      )
+      return { result: resultText(result) }
+    } catch (error: unknown) {
+      if (context.signal.aborted) throw asError(context.signal.reason)
+      if (isToolError(error)) return { error: error.message }
+      if (tool.definition.fatal === true)
+        throw new TiltyardError(
+          'TOOL',
+          `task "${scope.task.id}": tool "${name}" failed: ${summarizeError(error).message}`,
+          { cause: error, details: { task: scope.task.id, tool: name } },
+        )
+      scope.log.warn('a tool threw; the model is told', {
+        task: scope.task.id,
+        tool: name,
+        error: summarizeError(error).name,
+      })
+      return { error: summarizeError(error).message, cause: error }
+    } finally {
+      release()
+    }
+  }
+}
+
+type Outcome = { readonly result: string } | { readonly error: string; readonly cause?: unknown }
+
+function answer(bundle: Bundle, call: ToolCall, outcome: Outcome, ms: number): Answer {
+  const result = 'error' in outcome ? `error: ${outcome.error}` : outcome.result
+  const args: JsonValue = isRunnable(call) ? call.arguments : call.rawArguments
+  return {
+    played: {
+      id: call.id,
+      name: call.name,
+      arguments: args,
+      result,
+      ...('error' in outcome ? { error: outcome.error } : {}),
+      ms,
+    },
+    message: {
+      role: 'tool',
+      content: limitOutput(result, bundle.limits),
+      toolCallId: call.id,
+      name: call.name,
+    },
+  }
+}
+
+function resultText(result: ToolResult): string {
+  if (result === undefined) return 'ok'
+  return typeof result === 'string' ? result : JSON.stringify(result)
+}

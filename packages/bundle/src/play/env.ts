@@ -1,0 +1,196 @@
+import {
+  type AssistantMessage,
+  type EndReason,
+  type Env,
+  type EpisodeOutcome,
+  type Logger,
+  type Message,
+  type NewTurn,
+  type PlayedCall,
+  type Sandbox,
+  type SandboxProvider,
+  type Score,
+  silentLogger,
+  StateError,
+  type Step,
+  type SystemMessage,
+  systemClock,
+  type ToolMessage,
+  type ToolSpec,
+  UnsupportedError,
+  type UserMessage,
+} from '@tiltyard/core'
+
+import type { User, UserFactory } from '../author/user.ts'
+import type { Bundle } from '../bundle.ts'
+import type { Task, TurnInput } from '../task.ts'
+import { type Calls, episodeCalls } from './calls.ts'
+import { factsOf } from './facts.ts'
+import { promptOf, systemOf } from './prompts.ts'
+import { scoreEpisode } from './score.ts'
+import { openUser } from './turns.ts'
+
+export interface PlayOptions {
+  /** Opens the sandbox of each episode, when the bundle works in one. */
+  readonly sandboxes?: SandboxProvider
+  /** Users by name, instead of those of the module: for instance one that a model plays. */
+  readonly users?: Readonly<Record<string, UserFactory>>
+  /** What a policy that takes no images is shown in an image's place. Default: images are kept. */
+  readonly images?: 'keep' | 'placeholder'
+  readonly log?: Logger
+}
+
+/** How long the end of an episode waits for tool code that doesn't heed its signal, in milliseconds. */
+export const END_GRACE_MS = 1_000
+
+/** One play of one task of a bundle. Two envs of a task share nothing that can be written to. */
+export function bundleEnv(
+  bundle: Bundle,
+  task: Task,
+  { seed, ...options }: PlayOptions & { readonly seed: number },
+): Env {
+  const { log = silentLogger } = options
+  const facts = factsOf(task)
+  const now = task.clock === undefined ? bundle.clock : Date.parse(task.clock)
+  const universe = bundle.universe.open(task.start ?? [])
+  const messages: Message[] = []
+  const replies: AssistantMessage[] = []
+  const calls: PlayedCall[] = []
+  const scores = new Map<string, Score>()
+  let user: User | undefined
+  let sandbox: Sandbox | undefined
+  let running: Calls | undefined
+  let system = bundle.system
+  let tools: readonly string[] = [...bundle.tools.keys()]
+  let replacedImages = 0
+  let ended: EndReason | undefined
+  let closing: Promise<void> | undefined
+
+  return { specVersion: 'env/1', start, step, end, score, close }
+
+  async function start(signal: AbortSignal) {
+    if (user !== undefined)
+      throw new StateError('an env is started once; open another for another play')
+    user = openUser(bundle, task, { ...options, seed, now })
+    sandbox = await openSandbox(signal)
+    running = episodeCalls({ bundle, task: facts, universe, sandbox, now, seed, log })
+    const turn = await user.next(messages, signal)
+    if (turn === undefined) throw new StateError(`task "${task.id}": its user gave no prompt`)
+    enter(turn)
+    if (system !== '') messages.push({ role: 'system', content: system })
+    messages.push(userMessage(turn))
+    return { messages: [...messages], tools: specs() }
+  }
+
+  async function step(reply: AssistantMessage, context: Parameters<Env['step']>[1]): Promise<Step> {
+    if (running === undefined || user === undefined || ended !== undefined)
+      throw new StateError('a reply is taken between start and end only')
+    messages.push(reply)
+    replies.push(reply)
+    if (reply.toolCalls === undefined || reply.toolCalls.length === 0)
+      return nextTurn(context.signal)
+    const answers = await running.run(reply.toolCalls, tools, context)
+    const played = answers.map((answer) => answer.played)
+    const shown: ToolMessage[] = answers.map(({ message }) => message)
+    calls.push(...played)
+    messages.push(...shown)
+    return { done: false, messages: shown, calls: played }
+  }
+
+  async function nextTurn(signal: AbortSignal): Promise<Step> {
+    const turn = await user!.next([...messages], signal)
+    if (turn === undefined) return { done: true }
+    const before = { system, tools }
+    enter(turn)
+    const head: NewTurn = {
+      ...(system === before.system ? {} : { system: systemMessage() }),
+      ...(sameNames(tools, before.tools) ? {} : { tools: specs() }),
+    }
+    if (head.system !== undefined) replaceSystem(head.system)
+    const prompt = userMessage(turn)
+    messages.push(prompt)
+    return { done: false, messages: [prompt], turn: head }
+  }
+
+  function enter(turn: TurnInput): void {
+    system = systemOf(bundle, turn) ?? system
+    tools = turn.tools ?? tools
+  }
+
+  function systemMessage(): SystemMessage {
+    return { role: 'system', content: system }
+  }
+
+  function replaceSystem(message: SystemMessage): void {
+    if (messages[0]?.role === 'system') messages[0] = message
+    else messages.unshift(message)
+  }
+
+  function specs(): readonly ToolSpec[] {
+    return tools.map((name) => bundle.tools.get(name)!.spec)
+  }
+
+  function userMessage(turn: TurnInput): UserMessage {
+    const { content, replaced } = promptOf(bundle, turn, options.images === 'placeholder')
+    replacedImages += replaced
+    return { role: 'user', content }
+  }
+
+  async function openSandbox(signal: AbortSignal): Promise<Sandbox | undefined> {
+    if (bundle.sandbox === undefined) return undefined
+    if (options.sandboxes === undefined)
+      throw new UnsupportedError(
+        `the bundle "${bundle.name}" works in a sandbox; pass a provider of sandboxes`,
+      )
+    const opened = await options.sandboxes.open({ limits: bundle.sandbox.limits, signal })
+    for (const [path, data] of bundle.sandbox.files) await opened.write(path, data)
+    return opened
+  }
+
+  async function end(reason: EndReason): Promise<void> {
+    if (ended !== undefined) return
+    ended = reason
+    await user?.close?.()
+    if (running === undefined) return
+    const over = new AbortController()
+    const settled = running.settled().then(() => true)
+    const late = systemClock.sleep(END_GRACE_MS, over.signal).then(
+      () => false,
+      () => true,
+    )
+    if (!(await Promise.race([settled, late])))
+      log.warn('tool code still runs after its episode ended; it can write nothing any more', {
+        task: task.id,
+      })
+    over.abort()
+  }
+
+  async function score(signal: AbortSignal): Promise<EpisodeOutcome> {
+    if (ended === undefined) throw new StateError('an episode is scored after its end')
+    const given = await scoreEpisode(
+      { bundle, task, end: ended, messages, replies, calls, universe, sandbox, seed, log },
+      scores,
+      signal,
+    )
+    return { end: ended, scores: given, metrics: metrics(ended) }
+  }
+
+  function metrics(reason: EndReason): Readonly<Record<string, number>> {
+    return {
+      messages: messages.length,
+      tool_calls: calls.length,
+      tool_errors: calls.filter(({ error }) => error !== undefined).length,
+      cut: reason.kind === 'cut' ? 1 : 0,
+      ...(replacedImages === 0 ? {} : { images_replaced: replacedImages }),
+    }
+  }
+
+  async function close(): Promise<void> {
+    closing ??= (async () => await sandbox?.close())()
+    await closing
+  }
+}
+
+function sameNames(left: readonly string[], right: readonly string[]): boolean {
+  return left.length === right.length && left.every((name, index) => name === right[index])
+}

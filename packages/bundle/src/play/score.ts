@@ -1,0 +1,116 @@
+import {
+  type AssistantMessage,
+  type EndReason,
+  isScored,
+  type Logger,
+  type Message,
+  type PlayedCall,
+  randomStream,
+  type Sandbox,
+  type Score,
+  StateError,
+  summarizeError,
+  TiltyardError,
+  withDeadline,
+} from '@tiltyard/core'
+
+import type { Verdict, VerifierContext } from '../author/verifier.ts'
+import type { Bundle, LoadedStep } from '../bundle.ts'
+import type { Task } from '../task.ts'
+import type { UniverseState } from '../universe/universe.ts'
+import { factsOf } from './facts.ts'
+import { playGold } from './gold.ts'
+
+/** An episode that ended, as it is scored. */
+export interface EndedEpisode {
+  readonly bundle: Bundle
+  readonly task: Task
+  readonly end: EndReason
+  readonly messages: readonly Message[]
+  readonly replies: readonly AssistantMessage[]
+  readonly calls: readonly PlayedCall[]
+  readonly universe: UniverseState
+  readonly sandbox: Sandbox | undefined
+  readonly seed: number
+  readonly log: Logger
+}
+
+/**
+ * Runs the verifiers of the task's steps, each in its own time limit. Scores that were given stay in `given`, so that another
+ * try runs only what failed.
+ * @throws TiltyardError `VERIFIER` naming task and step when a verifier fails, also for a number that isn't finite.
+ */
+export async function scoreEpisode(
+  episode: EndedEpisode,
+  given: Map<string, Score>,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, Score>>> {
+  const { bundle, task } = episode
+  const steps = bundle.steps.filter(({ name }) => task.steps?.includes(name) ?? true)
+  for (const step of steps) {
+    if (!given.has(step.name)) given.set(step.name, await runVerifier(episode, step, signal))
+  }
+  return Object.fromEntries(given)
+}
+
+async function runVerifier(
+  episode: EndedEpisode,
+  step: LoadedStep,
+  signal: AbortSignal,
+): Promise<Score> {
+  const { bundle, task } = episode
+  try {
+    const verdict = await withDeadline(
+      async (inner) => await step.verifier(contextOf(episode, step, inner)),
+      { waitingFor: `verifier "${step.name}"`, milliseconds: bundle.limits.verifierMs, signal },
+    )
+    return scoreOf(verdict)
+  } catch (cause) {
+    signal.throwIfAborted()
+    throw new TiltyardError(
+      'VERIFIER',
+      `task "${task.id}": verifier of step "${step.name}" failed: ${summarizeError(cause).message}`,
+      { cause, details: { task: task.id, step: step.name } },
+    )
+  }
+}
+
+function contextOf(episode: EndedEpisode, step: LoadedStep, signal: AbortSignal): VerifierContext {
+  const { bundle, task, end, messages, replies, calls, universe, sandbox, seed, log } = episode
+  return {
+    task: { ...factsOf(task), expect: task.expect ?? {} },
+    options: step.options,
+    end,
+    messages,
+    replies,
+    answer: answerOf(replies),
+    calls,
+    universe: {
+      start: universe.start,
+      state: universe.state,
+      changes: universe.changes(),
+    },
+    ...(sandbox === undefined ? {} : { sandbox }),
+    gold: () => {
+      if (task.gold === undefined)
+        throw new StateError(`the step needs the task's gold, and the task "${task.id}" has none`)
+      return playGold(bundle, task, seed, signal)
+    },
+    random: randomStream(seed, 'verifier', step.name),
+    signal,
+    log,
+  }
+}
+
+function answerOf(replies: readonly AssistantMessage[]): string {
+  const last = replies.at(-1)
+  return last === undefined || (last.toolCalls?.length ?? 0) > 0 ? '' : last.content
+}
+
+function scoreOf(verdict: Verdict): Score {
+  if (typeof verdict === 'boolean') return { value: verdict ? 1 : 0 }
+  const score = typeof verdict === 'number' ? { value: verdict } : verdict
+  if (isScored(score) && !Number.isFinite(score.value))
+    throw new RangeError(`it gave ${score.value}, which is no finite number`)
+  return score
+}

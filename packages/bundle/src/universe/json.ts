@@ -1,0 +1,86 @@
+import { ConfigError, type JsonValue, StateError } from '@tiltyard/core'
+import { current, freeze, isDraft, produce } from 'immer'
+
+import { changesBetween } from './compare.ts'
+import { pointerParts, valueAt } from './pointer.ts'
+import type { StartPatch, Universe, UniverseSource, UniverseState } from './universe.ts'
+
+/**
+ * Universes that share one frozen base: opening one costs no copy, and a write copies only the objects on the way to what
+ * it changes. The base is frozen in place.
+ */
+export function jsonUniverse(base: JsonValue): UniverseSource {
+  freeze(base, true)
+  return {
+    kind: 'json',
+    open: (start) => {
+      if (start.length === 0) return openState(base)
+      const opened = openState(base)
+      const { universe } = opened.handle()
+      for (const patch of start) applyPatch(universe, patch)
+      return openState(universe.state)
+    },
+  }
+}
+
+function openState(start: JsonValue): UniverseState {
+  let state = start
+  return {
+    start,
+    get state() {
+      return state
+    },
+    handle() {
+      let released = false
+      const universe: Universe = {
+        get state() {
+          return state
+        },
+        update(change) {
+          if (released)
+            throw new StateError('the universe was written to after its tool call had ended')
+          let result: ReturnType<typeof change>
+          state = produce(state, (draft) => {
+            const changed = change(draft)
+            const plain: unknown = isDraft(changed) ? current(changed as object) : changed
+            result = plain as ReturnType<typeof change>
+          })
+          return result!
+        },
+      }
+      return {
+        universe,
+        release: () => {
+          released = true
+        },
+      }
+    },
+    changes: () => changesBetween(start, state),
+  }
+}
+
+/** What is wrong with a patch, or undefined when it can be applied to `root`. */
+export function patchMistake(root: JsonValue, patch: StartPatch): string | undefined {
+  const parts = pointerParts(patch.path)
+  if (parts === undefined || parts.length === 0)
+    return `"${patch.path}" is no JSON Pointer to a member, such as /users/ann/email`
+  const parent = valueAt(root, parts.slice(0, -1))
+  if (typeof parent !== 'object' || parent === null)
+    return `nothing to set "${patch.path}" in: the universe has no object at "/${parts.slice(0, -1).join('/')}"`
+  if (patch.value === undefined && !Object.hasOwn(parent, parts.at(-1)!))
+    return `nothing to remove at "${patch.path}"`
+  return undefined
+}
+
+function applyPatch(universe: Universe, patch: StartPatch): void {
+  const mistake = patchMistake(universe.state, patch)
+  if (mistake !== undefined)
+    throw new ConfigError('start of a task', [{ at: patch.path, message: mistake }])
+  const parts = pointerParts(patch.path)!
+  universe.update((draft) => {
+    const parent = valueAt(draft, parts.slice(0, -1)) as Record<string, JsonValue>
+    const key = parts.at(-1)!
+    if (patch.value === undefined) delete parent[key]
+    else parent[key] = patch.value
+  })
+}
