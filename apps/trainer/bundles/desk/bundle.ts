@@ -7,7 +7,7 @@ const { defineTool, defineVerifier, defineBundle } = forUniverse<Store>()
 
 const findByNameZip = defineTool({
   name: 'find_user_id_by_name_zip',
-  description: "A customer's user id.",
+  description: 'User id of a customer.',
   parameters: z.object({ first_name: z.string(), last_name: z.string(), zip: z.string() }),
   run: ({ first_name, last_name, zip }, { universe }) =>
     userId(
@@ -19,7 +19,7 @@ const findByNameZip = defineTool({
 
 const findByEmail = defineTool({
   name: 'find_user_id_by_email',
-  description: "A customer's user id.",
+  description: 'User id of a customer.',
   parameters: z.object({ email: z.string() }),
   run: ({ email }, { universe }) =>
     userId(universe.state, (customer) => same(customer.email, email)),
@@ -27,7 +27,7 @@ const findByEmail = defineTool({
 
 const orderStatus = defineTool({
   name: 'get_order_status',
-  description: 'Status of an order, by its number or its user id.',
+  description: 'Order status by order number or user id.',
   parameters: z.object({ id: z.string() }),
   run: ({ id }, { universe: { state } }) => {
     const order = state.orders[state.users[id]?.order ?? id]
