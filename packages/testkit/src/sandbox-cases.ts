@@ -20,6 +20,7 @@ export interface SandboxCasesOptions {
  */
 export function sandboxCases({
   create,
+  planted,
   lacks = {},
 }: SandboxCasesOptions): readonly ConformanceCase[] {
   const holds = new Set<keyof SandboxLimits>(create().holds)
