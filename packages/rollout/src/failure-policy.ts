@@ -45,3 +45,39 @@ export function createRetryBudget(retries: number): RetryBudget {
     },
   }
 }
+
+/** A failure policy at work in one group. */
+export interface RetryPolicy {
+  /** A member is done. */
+  succeeded(): void
+  /** Whether a member that failed just now is played again; takes a retry if so. */
+  take(): boolean
+  /** Why a group with so many members is dropped; undefined when it isn't. */
+  verdict(members: number): string | undefined
+}
+
+export function createRetryPolicy(
+  policy: FailurePolicy,
+  size: number,
+  shared: RetryBudget | undefined,
+): RetryPolicy {
+  const floor = policy.kind === 'minGroup' ? (policy.atLeast ?? viableSize(size)) : size
+  const given = { failFast: 0, retry: DEFAULT_RETRIES, minGroup: 0 }[policy.kind]
+  let left = 'retries' in policy ? (policy.retries ?? given) : given
+  let members = 0
+  return {
+    succeeded() {
+      members += 1
+    },
+    take() {
+      if (left === 0 || members >= floor) return false
+      if (shared !== undefined && !shared.take()) return false
+      left -= 1
+      return true
+    },
+    verdict(count) {
+      if (count >= floor) return undefined
+      return `${count} of ${size} members, and at least ${floor} are needed`
+    },
+  }
+}

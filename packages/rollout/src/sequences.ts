@@ -121,7 +121,7 @@ function continued(
   if (fitting.length === 0) return undefined
   const whole = prompt.chunks()
   for (const sequence of fitting) {
-    const added = chunksAfter(mergeChunks(sequence.parts), whole)
+    const added = chunksAfter(sequence.parts, whole)
     if (added !== undefined) return { sequence, added }
   }
   return undefined

@@ -1,0 +1,253 @@
+import {
+  DataError,
+  isRunnable,
+  systemClock,
+  type AssistantMessage,
+  type Clock,
+  type CutReason,
+  type EndReason,
+  type Env,
+  type ParsedReply,
+  type PlayContext,
+  type PlayedReply,
+  type PolicyHandle,
+  type Sample,
+  type Step,
+} from '@tiltyard/core'
+
+import { during, EpisodeError } from '../episode-error.ts'
+import type { PlayOptions, Waits } from '../options.ts'
+import { replySeed } from '../seeds.ts'
+import { settle } from '../settle.ts'
+import { waitDefaults } from '../waits.ts'
+import { createDialogue, type NextPrompt } from './dialogue.ts'
+import { correction, structuralFault } from './malformed.ts'
+import { roomFor, type Room } from './room.ts'
+
+const DEFAULT_MIN_REPLY_TOKENS = 2
+
+/** Plays an Env to its end: sample, record, step, go on. Every way out is a reason; only what broke is thrown. */
+export async function playEnv(
+  env: Env,
+  policy: PolicyHandle,
+  context: PlayContext,
+  options: PlayOptions,
+): Promise<EndReason> {
+  const { signal, limits, record } = context
+  const { malformed: malformedPolicy = {}, minReplyTokens = DEFAULT_MIN_REPLY_TOKENS } = options
+  const waits = { ...waitDefaults, ...options.waits }
+  const player: Player = { policy, context, waits, clock: options.clock ?? systemClock }
+  const dialogue = createDialogue(policy.renderer, record, options.images ?? 'refuse')
+
+  await dialogue.open(await during('start', () => env.start(signal)))
+  record.count?.('turns')
+  let turns = 1
+  let sampledTokens = 0
+  let calls = 0
+  let runCalls = 0
+  let malformedInARow = 0
+
+  for (let replies = 0; ; replies += 1) {
+    signal.throwIfAborted()
+    if (replies >= (limits.replies ?? Infinity)) return cut('replies')
+    const injected = await during('agent', async () =>
+      options.hooks?.beforeReply?.({ messages: dialogue.messages, replies, turns, signal }),
+    )
+    const next = await dialogue.prompt(injected ?? [])
+    const usage = { promptTokens: next.prompt.length, sampledTokens }
+    const room = roomFor(limits, usage, policy.sampler.contextWindow, minReplyTokens)
+    if ('cut' in room) return cut(room.cut)
+
+    const { sample, ms } = await sampleReply(player, next, room, replies)
+    sampledTokens += sample.ids.length
+    const firstCall = calls
+    const parsed = policy.renderer.parse(sample.ids, {
+      tools: dialogue.tools,
+      stop: sample.stop,
+      callId: (index) => `call_${firstCall + index}`,
+    })
+    const { message } = parsed
+    calls += message.toolCalls?.length ?? 0
+    const fault = sample.stop === 'length' ? undefined : structuralFault(parsed)
+    const isTrained = fault === undefined || malformedPolicy.train !== false
+    // Before anything of the reply is acted on: a record of what was about to happen outlives a crash.
+    await record.reply(toPlayed(player, { next, sample, parsed, index: replies, isTrained, ms }))
+    signal.throwIfAborted()
+
+    if (sample.stop === 'length') return cut(room.by)
+
+    if (parsed.malformed.length > 0) record.count?.('malformed_calls', parsed.malformed.length)
+    if (fault !== undefined) {
+      record.count?.('malformed_replies')
+      malformedInARow += 1
+      const told = correction(malformedPolicy, fault, malformedInARow)
+      if (told === undefined || replies + 1 >= (limits.replies ?? Infinity))
+        return cut('malformed_reply')
+      await record.observation([told], [])
+      dialogue.follow({ sample, message: undefined, next: [told] })
+      continue
+    }
+    malformedInARow = 0
+
+    const toolCallsLeft = (limits.toolCalls ?? Infinity) - runCalls
+    const wanted = message.toolCalls?.filter(isRunnable).length ?? 0
+    const step = await stepEnv(env, message, player, toolCallsLeft)
+    const ran = Math.min(wanted, toolCallsLeft)
+    runCalls += ran
+    record.count?.('tool_calls', ran)
+    const messages = await during('render', () => dialogue.shown(step.messages ?? []))
+    await record.observation(messages, step.calls ?? [])
+    if (step.done) return { kind: 'completed' }
+    if (wanted > toolCallsLeft) return cut('tool_calls')
+
+    checkAnswers(message, step)
+    dialogue.follow({ sample, message, next: messages })
+    if (step.turn !== undefined || messages.some(({ role }) => role === 'user')) {
+      if (turns >= (limits.turns ?? Infinity)) return cut('turns')
+      turns += 1
+      record.count?.('turns')
+    }
+    if (step.turn !== undefined) await dialogue.changeHead(step.turn)
+  }
+}
+
+interface Player {
+  readonly policy: PolicyHandle
+  readonly context: PlayContext
+  readonly waits: Required<Waits>
+  readonly clock: Clock
+}
+
+function cut(by: CutReason): EndReason {
+  return { kind: 'cut', by }
+}
+
+async function sampleReply(
+  { policy, context, waits, clock }: Player,
+  { prompt }: NextPrompt,
+  room: Exclude<Room, { cut: CutReason }>,
+  index: number,
+): Promise<{ readonly sample: Sample; readonly ms: number }> {
+  const { sampler, renderer, sampling } = policy
+  const startedAt = clock.now()
+  const result = await settle(
+    (signal) =>
+      sampler.sample(
+        {
+          prompt,
+          maxTokens: room.tokens,
+          stop: renderer.stop,
+          ...sampling,
+          seeds: [replySeed(context.seed, index)],
+        },
+        { signal },
+      ),
+    {
+      waitingFor: `reply ${index} of ${sampler.version.id}`,
+      milliseconds: waits.replyMs,
+      graceMs: waits.graceMs,
+      signal: context.signal,
+      clock,
+    },
+  )
+  if (result.kind === 'late') throw lateError('sample', result)
+  if (result.kind === 'failed') throw new EpisodeError('sample', result.error)
+  const sample = result.value[0]
+  await during('sample', () => checkSample(sample, index))
+  return { sample: sample!, ms: clock.now() - startedAt }
+}
+
+function checkSample(sample: Sample | undefined, index: number): void {
+  if (sample === undefined) throw new DataError(`reply ${index}: the sampler gave no sample`)
+  const { ids, logprobs } = sample
+  if (ids.length !== logprobs.length) {
+    throw new DataError(
+      `reply ${index} has ${ids.length} ids and ${logprobs.length} log-probabilities`,
+    )
+  }
+  const bad = logprobs.findIndex((value) => !Number.isFinite(value))
+  if (bad !== -1)
+    throw new DataError(`reply ${index}: the log-probability of id ${bad} is ${logprobs[bad]}`)
+}
+
+function toPlayed(
+  { policy, context }: Player,
+  reply: {
+    readonly next: NextPrompt
+    readonly sample: Sample
+    readonly parsed: ParsedReply
+    readonly index: number
+    readonly isTrained: boolean
+    readonly ms: number
+  },
+): PlayedReply {
+  const { next, sample, parsed, index, isTrained, ms } = reply
+  return {
+    prompt: next.prompt,
+    sample,
+    version: policy.sampler.version,
+    sampling: policy.sampling,
+    seed: replySeed(context.seed, index),
+    message: parsed.message,
+    termination: parsed.termination,
+    malformed: parsed.malformed,
+    ...(next.restart === undefined ? {} : { restart: next.restart }),
+    trained: isTrained,
+    ms,
+  }
+}
+
+async function stepEnv(
+  env: Env,
+  message: AssistantMessage,
+  { context, waits, clock }: Player,
+  toolCallsLeft: number,
+): Promise<Step> {
+  const { toolMs } = context.limits
+  const callsMs = (toolMs ?? 0) * (message.toolCalls?.length ?? 0)
+  const result = await settle(
+    (signal) =>
+      env.step(message, { signal, toolCallsLeft, ...(toolMs === undefined ? {} : { toolMs }) }),
+    {
+      waitingFor: 'a step of the environment',
+      milliseconds: Math.max(waits.stepMs, callsMs + waits.graceMs),
+      graceMs: waits.graceMs,
+      signal: context.signal,
+      clock,
+    },
+  )
+  // A step that came to its end although it was told to stop is part of the play.
+  if (result.kind === 'late' && result.end.kind === 'done') return result.end.value
+  if (result.kind === 'late') throw lateError('tool', result)
+  if (result.kind === 'failed') throw new EpisodeError('tool', result.error)
+  return result.value
+}
+
+function lateError(
+  phase: 'sample' | 'tool',
+  { cause, error }: { readonly cause: 'deadline' | 'signal'; readonly error: Error },
+): Error {
+  return cause === 'signal' ? error : new EpisodeError(phase, error)
+}
+
+/** The next prompt must answer every call once, in order, or say something. */
+function checkAnswers({ toolCalls = [] }: AssistantMessage, { messages = [] }: Step): void {
+  const asked = toolCalls.map(({ id }) => id)
+  const answered = messages.flatMap((message) =>
+    message.role === 'tool' ? [message.toolCallId] : [],
+  )
+  if (asked.length !== answered.length || asked.some((id, index) => id !== answered[index])) {
+    throw new EpisodeError(
+      'tool',
+      new DataError(
+        `the environment answered [${answered.join(', ')}]; the reply calls [${asked.join(', ')}]`,
+      ),
+    )
+  }
+  if (messages.length === 0) {
+    throw new EpisodeError(
+      'tool',
+      new DataError('the environment goes on and gave no message to go on with'),
+    )
+  }
+}

@@ -1,0 +1,137 @@
+import {
+  type Message,
+  type PlayedCall,
+  type PlayedReply,
+  type PlayRecorder,
+  type RecordedMessage,
+  type RunWriter,
+  type ToolSpec,
+} from '@tiltyard/core'
+
+import { EpisodeError } from './episode-error.ts'
+import { recordedMessage, type EpisodePlace, type PlayLog } from './recorded.ts'
+
+/** Takes down one play: keeps it for its record and journals it as it goes. */
+export interface EpisodeRecorder extends PlayRecorder, PlayLog {
+  /** Plain numbers about the play. */
+  readonly counts: ReadonlyMap<string, number>
+  /** The first record that was not taken, as an error of the phase `record`. */
+  readonly failure: EpisodeError | undefined
+  /** From now on nothing is taken down; `onLate` hears of what comes. */
+  close(): void
+}
+
+export interface EpisodeRecorderOptions {
+  readonly place: EpisodePlace
+  readonly writer: RunWriter | undefined
+  readonly onReply: (reply: PlayedReply) => void
+  readonly onLate: (what: string) => void
+}
+
+export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeRecorder {
+  const { place, writer, onReply, onLate } = options
+  const messages: RecordedMessage[] = []
+  const calls: PlayedCall[] = []
+  const replies: PlayedReply[] = []
+  const counts = new Map<string, number>()
+  let tools: readonly ToolSpec[] = []
+  let isClosed = false
+  let failure: EpisodeError | undefined
+  // Messages before this one are in the journal.
+  let journaled = 0
+  // Texts of the messages before `known`; a conversation that is shown again brings the new ones only.
+  const texts = new Set<string>()
+  let known = 0
+
+  const count = (name: string, amount = 1) => {
+    counts.set(name, (counts.get(name) ?? 0) + amount)
+  }
+  const journal = async (carriedOut?: readonly PlayedCall[]) => {
+    const said = messages.slice(journaled)
+    journaled = messages.length
+    if (writer === undefined) return
+    try {
+      await writer.append({
+        type: 'call',
+        key: place.key,
+        task: place.task.id,
+        fingerprint: place.task.fingerprint,
+        startedAt: place.startedAt,
+        reply: replies.length,
+        messages: said,
+        ...(carriedOut === undefined ? {} : { calls: carriedOut.map((call) => ({ ...call })) }),
+      })
+    } catch (error) {
+      failure ??= new EpisodeError('record', error)
+      throw failure
+    }
+  }
+  const unknownOf = (shown: readonly Message[]): readonly RecordedMessage[] => {
+    const recorded = shown.map((message) => recordedMessage(message))
+    if (messages.length === 0) return recorded
+    for (; known < messages.length; known += 1) {
+      const { reply: _, ...plain } = { reply: undefined, ...messages[known]! }
+      texts.add(JSON.stringify(plain))
+    }
+    return recorded.filter((message) => !texts.has(JSON.stringify(message)))
+  }
+  /** True when it is too late to take something down. */
+  const isLate = (what: string): boolean => {
+    if (isClosed) onLate(what)
+    return isClosed
+  }
+
+  return {
+    messages,
+    calls,
+    replies,
+    counts,
+    get tools() {
+      return tools
+    },
+    get failure() {
+      return failure
+    },
+
+    async conversation(shown, shownTools) {
+      if (isLate('conversation')) return
+      messages.push(...unknownOf(shown))
+      tools = mergeTools(tools, shownTools)
+    },
+
+    async reply(reply) {
+      if (isLate('reply')) return
+      messages.push(recordedMessage(reply.message, replies.length))
+      replies.push(reply)
+      onReply(reply)
+      count('replies')
+      if (reply.restart !== undefined) count('splits')
+      count('sampled_tokens', reply.sample.ids.length)
+      await journal()
+    },
+
+    async observation(said, carriedOut) {
+      if (isLate('observation')) return
+      messages.push(...said.map((message) => recordedMessage(message)))
+      calls.push(...carriedOut)
+      count('tool_errors', carriedOut.filter(({ error }) => error !== undefined).length)
+      // What only continues the conversation is journaled with the reply to it.
+      if (carriedOut.length > 0) await journal(carriedOut)
+    },
+
+    count(name, amount) {
+      if (!isLate(`count of ${name}`)) count(name, amount)
+    },
+
+    close() {
+      isClosed = true
+    },
+  }
+}
+
+/** All tools that were shown; a tool that was shown again in another form replaces its older form. */
+function mergeTools(known: readonly ToolSpec[], shown: readonly ToolSpec[]): readonly ToolSpec[] {
+  if (known.length === 0) return shown
+  const byName = new Map([...known, ...shown].map((tool) => [tool.name, tool]))
+  return [...byName.values()]
+}

@@ -1,0 +1,26 @@
+import type { EndReason } from '@tiltyard/core'
+
+/** Numbers that every play has, 0 where nothing happened, and what they count in an episode. An Env's own numbers win over them. */
+export const playMetrics = {
+  replies: 'replies that were sampled',
+  turns: 'user prompts of the task',
+  sampled_tokens: 'tokens of all replies',
+  tool_calls: 'calls that could be carried out and were handed to the environment within the limit',
+  tool_errors: 'calls whose result was an error',
+  malformed_replies: 'replies that could not be acted on',
+  malformed_calls: 'pieces of call markup that could not be read',
+  images_replaced: 'images that a placeholder stood for',
+  splits: 'prompts that did not go on from the tokens before them',
+  cut: '1 when a limit ended the episode',
+} as const
+
+export type PlayMetric = keyof typeof playMetrics
+
+/** All numbers about a play, those of `playMetrics` with 0 where nothing was counted. */
+export function playMetricsOf(
+  counts: ReadonlyMap<string, number>,
+  end: EndReason,
+): Readonly<Record<string, number>> {
+  const zeros = Object.fromEntries(Object.keys(playMetrics).map((name) => [name, 0]))
+  return { ...zeros, ...Object.fromEntries(counts), cut: end.kind === 'cut' ? 1 : 0 }
+}

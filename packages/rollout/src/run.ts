@@ -1,0 +1,88 @@
+import {
+  DeadlineError,
+  silentLogger,
+  systemClock,
+  type Clock,
+  type Limits,
+  type Logger,
+  type RunEvent,
+} from '@tiltyard/core'
+
+import { DEFAULT_RETRIES, type FailurePolicy } from './failure-policy.ts'
+import type { RolloutEvent, RolloutOptions, Waits } from './options.ts'
+import { checkRolloutOptions } from './schemas.ts'
+import { settle } from './settle.ts'
+import { waitDefaults } from './waits.ts'
+
+/** The options of a rollout, checked and with their defaults. */
+export interface Run extends RolloutOptions {
+  readonly limits: Limits
+  readonly waits: Required<Waits>
+  readonly failures: FailurePolicy
+  readonly scoreAttempts: number
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly wallClock: () => number
+  /** Tells the observer, which can't break anything. */
+  notify(event: RolloutEvent): void
+}
+
+const DEFAULT_SCORE_ATTEMPTS = 2
+
+/** @throws ConfigError */
+export function createRun(options: RolloutOptions): Run {
+  checkRolloutOptions(options)
+  const logger = options.logger ?? silentLogger
+  return {
+    ...options,
+    limits: options.limits ?? {},
+    waits: { ...waitDefaults, ...options.waits },
+    failures: options.failures ?? { kind: 'retry', retries: DEFAULT_RETRIES },
+    scoreAttempts: options.scoreAttempts ?? DEFAULT_SCORE_ATTEMPTS,
+    logger,
+    clock: options.clock ?? systemClock,
+    wallClock: options.wallClock ?? Date.now,
+    notify: guardedObserver(options.observer, logger),
+  }
+}
+
+function guardedObserver(
+  observer: ((event: RolloutEvent) => void) | undefined,
+  logger: Logger,
+): (event: RolloutEvent) => void {
+  if (observer === undefined) return () => {}
+  const failed = (type: string, error: unknown) => {
+    const name = error instanceof Error ? error.name : typeof error
+    logger.warn('an observer failed and was ignored', { event: type, error: name })
+  }
+  return (event) => {
+    try {
+      // An async function passes for one that returns nothing; its rejection must have an owner.
+      const result: unknown = observer(event)
+      if (result instanceof Promise) result.catch((error: unknown) => failed(event.type, error))
+    } catch (error) {
+      failed(event.type, error)
+    }
+  }
+}
+
+/**
+ * Hands an event to the run's record. Once the run is cancelled the record gets no more than `cancelMs` to take it.
+ * @throws what the record said.
+ */
+export async function appendRecord(run: Run, event: RunEvent): Promise<void> {
+  const { writer, waits, clock, signal } = run
+  if (writer === undefined) return
+  const { cancelMs } = waits
+  const time = signal?.aborted === true ? { milliseconds: cancelMs } : { signal, cancelMs }
+  const waitingFor = `the record to take an event of kind ${event.type}`
+  const result = await settle(() => writer.append(event), {
+    waitingFor,
+    graceMs: 0,
+    clock,
+    ...time,
+  })
+  const end = result.kind === 'late' ? result.end : result
+  if (end.kind === 'failed') throw end.error
+  if (end.kind === 'leftBehind') throw new DeadlineError(waitingFor, cancelMs)
+}

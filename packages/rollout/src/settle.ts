@@ -1,0 +1,103 @@
+import { asError, DeadlineError, systemClock, type Clock } from '@tiltyard/core'
+
+/** How foreign work came to an end of its own. */
+export type WorkEnd<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'failed'; readonly error: unknown }
+
+/** How foreign work ended; `late`: after it was told to stop, or not in time: then it was left behind. */
+export type Settled<T> =
+  | WorkEnd<T>
+  | {
+      readonly kind: 'late'
+      readonly cause: 'deadline' | 'signal'
+      /** The deadline's error, or the signal's reason. */
+      readonly error: Error
+      readonly end: WorkEnd<T> | { readonly kind: 'leftBehind' }
+    }
+
+export interface SettleOptions {
+  readonly waitingFor: string
+  /** Absent: no deadline. */
+  readonly milliseconds?: number | undefined
+  /** What the work gets to stop after its deadline. */
+  readonly graceMs: number
+  readonly signal?: AbortSignal | undefined
+  /** What the work gets to stop after the signal. Absent: as long as it takes. */
+  readonly cancelMs?: number | undefined
+  readonly clock?: Clock | undefined
+}
+
+const settledAlready = new Error('settled')
+
+/**
+ * Runs `work` with a signal, and never rejects. At the deadline or with the outer signal the work is told to stop; it then has
+ * its grace to do so, because what still runs may disturb what comes next. What comes after that is ignored. With an aborted
+ * signal the work isn't begun.
+ */
+export function settle<T>(
+  work: (signal: AbortSignal) => Promise<T> | T,
+  options: SettleOptions,
+): Promise<Settled<T>> {
+  const { waitingFor, milliseconds, graceMs, signal, cancelMs, clock = systemClock } = options
+  if (signal?.aborted === true) {
+    const error = asError(signal.reason)
+    return Promise.resolve({ kind: 'late', cause: 'signal', error, end: { kind: 'failed', error } })
+  }
+  return new Promise((resolve) => {
+    const inner = new AbortController()
+    const timers = new AbortController()
+    let late: { readonly cause: 'deadline' | 'signal'; readonly error: Error } | undefined
+
+    const finish = (result: Settled<T>) => {
+      timers.abort(settledAlready)
+      signal?.removeEventListener('abort', cancel)
+      resolve(result)
+    }
+    const ended = (end: WorkEnd<T>) => {
+      finish(late === undefined ? end : { kind: 'late', ...late, end })
+    }
+    const after = (time: number, then: () => void) => {
+      clock.sleep(time, timers.signal).then(then, () => {})
+    }
+    const stop = (cause: 'deadline' | 'signal', error: Error, grace: number | undefined) => {
+      const first = (late ??= { cause, error })
+      inner.abort(error)
+      if (grace !== undefined)
+        after(grace, () => finish({ kind: 'late', ...first, end: { kind: 'leftBehind' } }))
+    }
+    const cancel = () => stop('signal', asError(signal!.reason), cancelMs)
+
+    signal?.addEventListener('abort', cancel, { once: true })
+    if (milliseconds !== undefined) {
+      after(milliseconds, () => {
+        if (late === undefined)
+          stop('deadline', new DeadlineError(waitingFor, milliseconds), graceMs)
+      })
+    }
+    started(work, inner.signal).then(
+      (value) => ended({ kind: 'done', value }),
+      (error: unknown) => ended({ kind: 'failed', error }),
+    )
+  })
+}
+
+/** Also what throws before it gives a promise. */
+async function started<T>(
+  work: (signal: AbortSignal) => Promise<T> | T,
+  signal: AbortSignal,
+): Promise<T> {
+  return work(signal)
+}
+
+/** A controller that is aborted with an outer signal. `unlink` when done, so that a long-lived signal keeps nothing. */
+export function linkedController(outer: AbortSignal | undefined): {
+  readonly controller: AbortController
+  readonly unlink: () => void
+} {
+  const controller = new AbortController()
+  const abort = () => controller.abort(outer?.reason)
+  if (outer?.aborted === true) abort()
+  else outer?.addEventListener('abort', abort, { once: true })
+  return { controller, unlink: () => outer?.removeEventListener('abort', abort) }
+}
