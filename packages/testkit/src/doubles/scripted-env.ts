@@ -1,10 +1,13 @@
 import {
+  isScored,
   NotFoundError,
   type AssistantMessage,
   type Env,
   type EpisodeOutcome,
+  type GroupPlan,
   type Observation,
   type OpenOptions,
+  type RewardRule,
   type Score,
   type Step,
   type StepContext,
@@ -145,4 +148,28 @@ export function scriptedSource<E extends Env>(
 
 export function scriptedTask(id = 'task'): TaskRef {
   return { id, fingerprint: `fingerprint of ${id}` }
+}
+
+/** The reward is the score of one step; an outcome without it is unscored. */
+export function stepReward(step = 'score'): RewardRule {
+  return {
+    specVersion: 'reward-rule/1',
+    name: `step ${step}`,
+    check() {},
+    reward({ scores }) {
+      const score = scores[step]
+      if (score === undefined) return { unscored: `no score of ${step}` }
+      return isScored(score) ? { reward: score.value } : score
+    },
+  }
+}
+
+/** A plan of `size` plays of one task; `open` gives the Env of play n, attempts counted alike. */
+export function scriptedPlan<E extends Env>(
+  size: number,
+  open: ScriptedSourceOptions<E>['open'],
+  plan: Partial<GroupPlan> = {},
+): GroupPlan & { readonly source: ScriptedSource<E> } {
+  const source = scriptedSource({ open })
+  return { task: scriptedTask(), size, reward: stepReward(), seed: 1, ...plan, source }
 }
