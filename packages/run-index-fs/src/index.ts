@@ -1,1 +1,1 @@
-export {}
+export { fsRunIndex, type FsRunIndexOptions } from './fs-run-index.ts'

@@ -4,6 +4,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   rollout: ['core'],
   train: ['core', 'rollout'],
   openenv: ['core', 'bundle'],
+  'run-index-fs': ['core', 'run-log'],
+  'run-index-s3': ['core', 'run-log'],
 }
 
 /** These get time, randomness and I/O as arguments. */

@@ -1,0 +1,90 @@
+import type { RunStatus, RunSummary } from '@tiltyard/core'
+
+import type { BlobStore } from './blobs.ts'
+import { readClaims, type Claim, type Claims } from './claims.ts'
+import { writerName } from './layout.ts'
+import { mayLive } from './liveness.ts'
+import { listParts, readMark, type Mark } from './log.ts'
+
+/** Where a run stands, by its claims, the end of its newest log and its signs of life. */
+export interface RunState {
+  readonly claims: Claims
+  /** Of the newest epoch's owner; undefined when it can't be read. */
+  readonly owner: Claim | undefined
+  readonly status: RunStatus
+  /** Whether the owner may still write. */
+  readonly alive: boolean
+  /** Age of the last sign of life, in milliseconds. */
+  readonly signAge: number | undefined
+  readonly step: number | undefined
+}
+
+/** Undefined: there is no such run. */
+export async function readRunState(
+  blobs: BlobStore,
+  folder: string,
+): Promise<RunState | undefined> {
+  const claims = await readClaims(blobs, folder)
+  if (claims.writers.length === 0) return undefined
+  const newest = claims.writers.at(-1)?.epoch
+  const owner = claims.readable.find(({ epoch, number }) => epoch === newest && number === 0)
+  if (owner === undefined) {
+    return {
+      claims,
+      owner,
+      status: 'interrupted',
+      alive: false,
+      signAge: undefined,
+      step: undefined,
+    }
+  }
+  const mark = await readMark(blobs, folder, await logOf(blobs, folder, owner))
+  const over = mark?.end !== undefined || mark?.closed === true
+  const signAge = over ? undefined : await readSignAge(blobs, folder, owner)
+  const alive = !over && mayLive(owner, signAge)
+  return {
+    claims,
+    owner,
+    status: statusOf(mark, alive),
+    alive,
+    signAge,
+    step: mark?.step ?? owner.step,
+  }
+}
+
+async function logOf(blobs: BlobStore, folder: string, { epoch }: Claim) {
+  const parts = await listParts(blobs, `${folder}/log`)
+  return parts.filter(({ writer }) => writer.epoch === epoch && writer.number === 0)
+}
+
+async function readSignAge(
+  blobs: BlobStore,
+  folder: string,
+  owner: Claim,
+): Promise<number | undefined> {
+  const { blobs: signs } = await blobs.list(`${folder}/alive`)
+  return signs.find(({ name }) => name === writerName(owner))?.age
+}
+
+function statusOf(mark: Mark | undefined, alive: boolean): RunStatus {
+  return mark?.end ?? (alive ? 'running' : 'interrupted')
+}
+
+export function summaryOf(name: string, state: RunState, damage: readonly string[]): RunSummary {
+  const all = [...state.claims.damage.map(({ where, what }) => `${where}: ${what}`), ...damage]
+  const startedAt = state.claims.readable[0]?.record.startedAt
+  return {
+    name,
+    status: state.status,
+    ...(startedAt === undefined ? {} : { startedAt }),
+    ...(state.step === undefined ? {} : { step: state.step }),
+    ...(all.length === 0 ? {} : { damage: damageText(all) }),
+  }
+}
+
+const SHOWN_FAULTS = 3
+
+function damageText(faults: readonly string[]): string {
+  const more = faults.length - SHOWN_FAULTS
+  return faults.slice(0, SHOWN_FAULTS).join('; ') + (more > 0 ? `; and ${more} more` : '')
+}
