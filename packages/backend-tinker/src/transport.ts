@@ -1,0 +1,94 @@
+import { Agent, type Dispatcher } from 'undici'
+
+import type { CheckedOptions } from './options.ts'
+
+export interface WireRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+  readonly signal: AbortSignal
+  /** Waits for a result on the other side; kept apart, so that it holds up no short call. */
+  readonly waits: boolean
+}
+
+export interface WireResponse {
+  readonly status: number
+  header(name: string): string | undefined
+  readonly body: Uint8Array
+}
+
+/** Sends one request and reads its whole answer. Rejects only when there is none. Follows no redirect. */
+export interface Transport {
+  send(request: WireRequest): Promise<WireResponse>
+  close(): Promise<void>
+}
+
+/** Longer than any wait of the service for the next request on a connection would be pointless. */
+const KEEP_ALIVE_MS = 60_000
+
+export function createTransport({ fetch, dispatcher, limits }: CheckedOptions): Transport {
+  if (fetch !== undefined) return fetchTransport(fetch)
+  if (dispatcher !== undefined) return dispatcherTransport(dispatcher, dispatcher, async () => {})
+  // The deadline of a request is its signal; undici's own would cut long polls.
+  const settings = {
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS,
+  }
+  const calls = new Agent({ ...settings, connections: limits.connections })
+  const waits = new Agent({ ...settings, connections: limits.samples })
+  return dispatcherTransport(calls, waits, async () => {
+    await Promise.all([calls.destroy(), waits.destroy()])
+  })
+}
+
+function dispatcherTransport(
+  calls: Dispatcher,
+  polls: Dispatcher,
+  close: () => Promise<void>,
+): Transport {
+  return {
+    async send({ method, url, headers, body, signal, waits }) {
+      const { origin, pathname, search } = new URL(url)
+      const response = await (waits ? polls : calls).request({
+        origin,
+        path: pathname + search,
+        method,
+        headers,
+        body: body ?? null,
+        signal,
+      })
+      return {
+        status: response.statusCode,
+        header(name) {
+          const value = response.headers[name]
+          return typeof value === 'string' ? value : value?.[0]
+        },
+        body: await response.body.bytes(),
+      }
+    },
+    close,
+  }
+}
+
+function fetchTransport(send: typeof fetch): Transport {
+  return {
+    async send({ method, url, headers, body, signal }) {
+      const response = await send(url, {
+        method,
+        headers,
+        signal,
+        redirect: 'manual',
+        ...(body !== undefined && { body: body as string | Uint8Array<ArrayBuffer> }),
+      })
+      return {
+        status: response.status,
+        header: (name) => response.headers.get(name) ?? undefined,
+        body: new Uint8Array(await response.arrayBuffer()),
+      }
+    },
+    async close() {},
+  }
+}
