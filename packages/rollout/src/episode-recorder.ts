@@ -105,6 +105,7 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
       replies.push(reply)
       onReply(reply)
       count('replies')
+      if (reply.termination === 'eos') count('eos_replies')
       if (reply.restart !== undefined) count('splits')
       count('sampled_tokens', reply.sample.ids.length)
       await journal()

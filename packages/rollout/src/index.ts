@@ -15,6 +15,17 @@ export * from './play-batch.ts'
 export { playGroup } from './play-group.ts'
 export { playMetrics, type PlayMetric } from './play-metrics.ts'
 export * from './played.ts'
+export {
+  cookbookAgentic,
+  cookbookProblemReward,
+  cookbookReward,
+  matchups,
+  withoutGrading,
+  zeroOnLimit,
+  zeroTotalOnLimit,
+  type CookbookRewardOptions,
+  type ProblemRewardOptions,
+} from './presets/cookbook.ts'
 export { createPolicyPointer, type PolicyPointer } from './policy.ts'
 export { episodeEvent, groupEvent, type EpisodePlace, type PlayLog } from './recorded.ts'
 export { failurePolicySchema, limitsSchema, malformedPolicySchema, waitsSchema } from './schemas.ts'

@@ -7,6 +7,7 @@ export const playMetrics = {
   sampled_tokens: 'tokens of all replies',
   tool_calls: 'calls that could be carried out and were handed to the environment within the limit',
   tool_errors: 'calls whose result was an error',
+  eos_replies: 'replies that the model ended with its end-of-text instead of the stop token',
   malformed_replies: 'replies that could not be acted on',
   malformed_calls: 'pieces of call markup that could not be read',
   images_replaced: 'images that a placeholder stood for',
