@@ -139,15 +139,16 @@ export function createCaller(
     async json<T>({ json, ...call }: Call & { readonly json?: unknown }) {
       const body = json === undefined ? undefined : JSON.stringify(json)
       const response = await send({ ...call, ...(body !== undefined && { body }) })
-      return parseJson<T>(call.operation, response)
+      return parseJson(call.operation, response) as T
     },
   }
 }
 
-export function parseJson<T>(operation: string, { body, status }: WireResponse): T {
-  if (body.length === 0) return {} as T
+/** An answer that may be empty as JSON; an empty one as an object without members. */
+export function parseJson(operation: string, { body, status }: WireResponse): unknown {
+  if (body.length === 0) return {}
   try {
-    return JSON.parse(new TextDecoder().decode(body)) as T
+    return JSON.parse(new TextDecoder().decode(body))
   } catch (error) {
     throw new TinkerError(
       'TINKER_FAILED',

@@ -8,7 +8,7 @@ export interface Credentials {
   /** The service refused this credential. Whether another one may do better. */
   refused(credential: string): boolean
   /** Puts an ellipsis in place of every secret known here. */
-  scrub(text: string): string
+  readonly scrub: (text: string) => string
   /** From now on keys are exchanged for tokens by this call. */
   exchangeWith(exchange: (key: string) => Promise<string>): void
 }

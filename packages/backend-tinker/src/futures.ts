@@ -121,7 +121,7 @@ export function createFutures(
           notices.over(pauses, `going on: ${operation}`)
           return awaited.decode(response.body)
         }
-        const answer = parseJson<FutureAnswer>(operation, response)
+        const answer = parseJson(operation, response) as FutureAnswer
         if (status === 408 || answer.type === 'try_again') {
           if (
             answer.queue_state === 'paused_capacity' ||

@@ -232,7 +232,7 @@ function query(page: Page | undefined): string {
   const parameters = new URLSearchParams()
   if (page?.limit !== undefined) parameters.set('limit', String(page.limit))
   if (page?.offset !== undefined) parameters.set('offset', String(page.offset))
-  return parameters.size === 0 ? '' : `?${parameters}`
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`
 }
 
 function expiry(text: string | undefined): number {

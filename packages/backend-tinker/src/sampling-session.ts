@@ -84,7 +84,7 @@ export function createSamplingSession(parts: SamplingSessionParts): SamplingSess
       })
       if (response.status !== 429) {
         caller.notices.over('sampling is paused', 'going on: sampling')
-        return parseJson<Future>(operation, response)
+        return parseJson(operation, response) as Future
       }
       pause(bytes)
     }

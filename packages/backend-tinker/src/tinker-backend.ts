@@ -91,8 +91,16 @@ export function tinkerBackend(options: TinkerOptions): Backend {
       'session' in at
         ? await client.openedSession(at.session)
         : await client.samplingSession({ modelPath: at.path })
-    const version = { id: 'path' in at ? at.path : at.session, step }
-    const sampler = tinkerSampler({ session, version, contextWindow })
+    const sampler = tinkerSampler({
+      session,
+      contextWindow,
+      ...('path' in at
+        ? {
+            version: { id: at.path, step },
+            checkpoint: { path: at.path, kind: 'sampling' as const },
+          }
+        : { version: { id: at.session, step } }),
+    })
     samplers.add(sampler)
     return sampler
   }
@@ -147,6 +155,7 @@ export function tinkerBackend(options: TinkerOptions): Backend {
         const sampler = tinkerSampler({
           session: opened,
           version: { id: path, step },
+          checkpoint: { path, kind: 'sampling' },
           contextWindow: await windowOf(baseModel),
         })
         samplers.add(sampler)

@@ -3,6 +3,7 @@ import {
   StateError,
   UnsupportedError,
   concatIds,
+  type CheckpointRef,
   type PolicyVersion,
   type RenderedPrompt,
   type Sample,
@@ -16,11 +17,13 @@ import type { SampleSettings, SamplingSession } from './sampling-session.ts'
 export interface TinkerSamplerParts {
   readonly session: SamplingSession
   readonly version: PolicyVersion
+  readonly checkpoint?: CheckpointRef
   readonly contextWindow: number
 }
 
 /** A sampling session as a `Sampler`. A request with seeds becomes one call per seed: the service takes one seed a call. */
-export function tinkerSampler({ session, version, contextWindow }: TinkerSamplerParts): Sampler {
+export function tinkerSampler(parts: TinkerSamplerParts): Sampler {
+  const { session, version, checkpoint, contextWindow } = parts
   let closed = false
 
   const enter = (prompt: RenderedPrompt, more: number) => {
@@ -51,6 +54,7 @@ export function tinkerSampler({ session, version, contextWindow }: TinkerSampler
     specVersion: 'sampler/1',
     version,
     contextWindow,
+    ...(checkpoint !== undefined && { checkpoint }),
     async sample(request, options) {
       const { prompt, maxTokens, n = 1, seeds } = request
       checkRequest(request)

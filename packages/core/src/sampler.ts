@@ -1,3 +1,4 @@
+import type { CheckpointRef } from './backend.ts'
 import type { Contract } from './contract.ts'
 import type { RenderedPrompt } from './tokens.ts'
 
@@ -50,6 +51,8 @@ export interface WaitOptions {
 /** Gives tokens with log-probabilities under one fixed policy version. Safe to call concurrently. */
 export interface Sampler extends Contract<'sampler/1'> {
   readonly version: PolicyVersion
+  /** Where its weights are kept, when it was published by name or opened from a checkpoint. */
+  readonly checkpoint?: CheckpointRef
   /** Longest prompt plus reply, in tokens. */
   readonly contextWindow: number
   /** `n` samples in order. Rejects with the signal's reason within a token or so when it is aborted. */

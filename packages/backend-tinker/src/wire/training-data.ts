@@ -27,18 +27,12 @@ export interface WireLoss {
 }
 
 export function wireLoss(loss: Loss): WireLoss {
-  switch (loss.name) {
-    case 'cross_entropy':
-    case 'importance_sampling':
-      return { name: loss.name }
-    case 'ppo':
-      return { name: 'ppo', config: bounds(loss.clipLow ?? 0.8, loss.clipHigh ?? 1.2) }
-    case 'cispo':
-      // Always sent: services differ in what they take for granted.
-      return { name: 'cispo', config: bounds(loss.clipLow ?? 0, loss.clipHigh ?? 4) }
-    default:
-      return { name: 'dro', config: { beta: loss.beta } }
-  }
+  const { name } = loss
+  if (name === 'ppo') return { name, config: bounds(loss.clipLow ?? 0.8, loss.clipHigh ?? 1.2) }
+  // Always sent: services differ in what they take for granted.
+  if (name === 'cispo') return { name, config: bounds(loss.clipLow ?? 0, loss.clipHigh ?? 4) }
+  if (name === 'dro') return { name, config: { beta: loss.beta } }
+  return { name }
 }
 
 function bounds(low: number, high: number) {

@@ -68,12 +68,13 @@ export function bigramBackend(options: BigramBackendOptions = {}): Backend {
       )
     return found
   }
-  const openSampler = (state: LearnerState, step: number) =>
+  const openSampler = (state: LearnerState, step: number, checkpoint?: CheckpointRef) =>
     own(
       bigramSampler({
         table: state.table,
         contextWindow,
         version: { id: `v${(count += 1)}`, step },
+        ...(checkpoint !== undefined && { checkpoint }),
       }),
     )
 
@@ -119,7 +120,8 @@ export function bigramBackend(options: BigramBackendOptions = {}): Backend {
         throw new UnsupportedError(
           `${info.path} is a ${info.kind} checkpoint; sample from a published one`,
         )
-      return openSampler(state, state.steps)
+      const { path, kind } = info
+      return openSampler(state, state.steps, { path, kind })
     },
     checkpoints: () => ({
       list: async () => [...saved.values()].map(({ info }) => info),

@@ -35,7 +35,7 @@ export interface BigramLearnerParts {
   readonly loaded?: LearnerState
   readonly optimizer?: boolean
   readonly save: (state: LearnerState, name: string, kind: CheckpointRef['kind']) => CheckpointRef
-  readonly openSampler: (state: LearnerState, step: number) => Sampler
+  readonly openSampler: (state: LearnerState, step: number, checkpoint?: CheckpointRef) => Sampler
 }
 
 export function bigramLearner(parts: BigramLearnerParts): Learner {
@@ -103,8 +103,8 @@ export function bigramLearner(parts: BigramLearnerParts): Learner {
     save: (name) => inOrder(() => parts.save(state, name, 'training')),
     publish: ({ name, step } = {}) =>
       inOrder(() => {
-        if (name !== undefined) parts.save(state, name, 'sampling')
-        return parts.openSampler(state, step ?? state.steps)
+        const kept = name === undefined ? undefined : parts.save(state, name, 'sampling')
+        return parts.openSampler(state, step ?? state.steps, kept)
       }),
     async close() {
       closed = true

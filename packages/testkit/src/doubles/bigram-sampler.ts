@@ -5,6 +5,7 @@ import {
   asError,
   promptIds,
   randomStream,
+  type CheckpointRef,
   type PolicyVersion,
   type RenderedPrompt,
   type Sample,
@@ -18,9 +19,15 @@ export interface BigramSamplerParts {
   readonly table: Table
   readonly contextWindow: number
   readonly version: PolicyVersion
+  readonly checkpoint?: CheckpointRef
 }
 
-export function bigramSampler({ table, contextWindow, version }: BigramSamplerParts): Sampler {
+export function bigramSampler({
+  table,
+  contextWindow,
+  version,
+  checkpoint,
+}: BigramSamplerParts): Sampler {
   let closed = false
 
   const enter = (prompt: RenderedPrompt, more: number, signal: AbortSignal | undefined) => {
@@ -49,6 +56,7 @@ export function bigramSampler({ table, contextWindow, version }: BigramSamplerPa
     specVersion: 'sampler/1',
     version,
     contextWindow,
+    ...(checkpoint !== undefined && { checkpoint }),
     async sample(request, { signal } = {}) {
       const { prompt, maxTokens, n = 1, seeds, temperature = 1 } = request
       const ids = enter(prompt, maxTokens, signal)
