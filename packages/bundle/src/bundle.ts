@@ -40,6 +40,8 @@ export interface LoadedStep {
   readonly weight: number
   readonly options: JsonObject
   readonly verifier: Verifier
+  /** Of a built-in verifier: what a task lacks for it, or undefined. */
+  readonly lacks?: (task: Task) => string | undefined
 }
 
 /** The tasks of a bundle, in order. A task is parsed when it is asked for. */

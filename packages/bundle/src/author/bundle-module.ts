@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import type { TaskInput } from '../task.ts'
 import type { JsonSchemaTool, ToolDefinition, ZodTool } from './tool.ts'
 import type { UserFactory } from './user.ts'
-import type { Verifier } from './verifier.ts'
+import type { Judge, Verifier, Verify } from './verifier.ts'
 
 /** What a bundle's module may ask for while it is loaded. Files that are read so are part of the bundle's fingerprint. */
 export interface LoadContext {
@@ -47,8 +47,13 @@ export function defineTool(tool: ToolDefinition): ToolDefinition {
   return tool
 }
 
-export function defineVerifier<State = JsonValue>(verifier: Verifier<State>): Verifier<State> {
-  return verifier
+export function defineVerifier<State = JsonValue>(verify: Verify<State>): Verifier<State> {
+  return verify
+}
+
+/** A verifier that runs after the episode's slot is free; it needs the record only. */
+export function defineJudge<State = JsonValue>(judge: Verify<State>): Judge<State> {
+  return { judge }
 }
 
 export function defineUser(user: UserFactory): UserFactory {
@@ -65,7 +70,8 @@ export interface Definers<State> {
     <Parameters extends z.ZodObject>(tool: ZodTool<State, Parameters>): ToolDefinition<State>
     (tool: JsonSchemaTool<State>): ToolDefinition<State>
   }
-  readonly defineVerifier: (verifier: Verifier<State>) => Verifier<State>
+  readonly defineVerifier: (verify: Verify<State>) => Verifier<State>
+  readonly defineJudge: (judge: Verify<State>) => Judge<State>
   readonly defineBundle: (bundle: BundleModule<State>) => BundleModule<State>
 }
 
@@ -73,7 +79,8 @@ export interface Definers<State> {
 export function forUniverse<State>(): Definers<State> {
   return {
     defineTool: (tool: ToolDefinition<State>) => tool,
-    defineVerifier: (verifier) => verifier,
+    defineVerifier: (verify) => verify,
+    defineJudge: (judge) => ({ judge }),
     defineBundle: (bundle) => bundle,
   }
 }

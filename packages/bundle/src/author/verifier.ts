@@ -58,6 +58,17 @@ export interface VerifierContext<State = JsonValue> {
 export type Verdict = number | boolean | Score
 
 /** Gives one scoring step. Throws only when it couldn't judge: that is a failure, never a zero. */
-export type Verifier<State = JsonValue> = (
+export type Verify<State = JsonValue> = (
   context: VerifierContext<State>,
 ) => Verdict | Promise<Verdict>
+
+/** A verifier that needs no sandbox and may take long, such as a model that judges: it runs after the episode's slot is free. */
+export interface Judge<State = JsonValue> {
+  readonly judge: Verify<State>
+}
+
+export type Verifier<State = JsonValue> = Verify<State> | Judge<State>
+
+export function isJudge(verifier: Verifier): verifier is Judge {
+  return typeof verifier !== 'function'
+}

@@ -1,6 +1,6 @@
 import { unknownName } from '@tiltyard/core'
 
-import type { BundleImage, LoadedTool } from '../bundle.ts'
+import type { BundleImage, LoadedStep, LoadedTool } from '../bundle.ts'
 import type { Task } from '../task.ts'
 import type { UniverseSource } from '../universe/universe.ts'
 import type { FolderReader } from './files.ts'
@@ -14,7 +14,9 @@ import type { PlacedTask } from './tasks.ts'
 export interface TaskParts {
   readonly files: FolderReader
   readonly tools: ReadonlyMap<string, LoadedTool>
-  readonly steps: readonly string[]
+  readonly steps: readonly LoadedStep[]
+  /** Also of those that have no verifier. */
+  readonly stepNames: readonly string[]
   readonly users: readonly string[]
   readonly universe: UniverseSource
 }
@@ -38,8 +40,7 @@ export async function checkTasks(
     checkPrompts(task, parts, add)
     checkStart(task, parts, add)
     await checkGold(task, parts, add)
-    for (const step of task.steps ?? [])
-      if (!parts.steps.includes(step)) add(unknownName('scoring step', step, parts.steps))
+    checkSteps(task, parts, add)
     for (const { system, prompt } of task.turns ?? []) {
       if (typeof system === 'string' && !texts.has(system)) await readText(system, add)
       for (const part of typeof prompt === 'string' ? [] : prompt)
@@ -86,6 +87,15 @@ function checkStart({ start }: Task, { universe }: TaskParts, add: Add): void {
     universe.open(start)
   } catch (error) {
     add(`start: ${sentenceOf(error)}`)
+  }
+}
+
+function checkSteps(task: Task, { steps, stepNames }: TaskParts, add: Add): void {
+  for (const name of task.steps ?? [])
+    if (!stepNames.includes(name)) add(unknownName('scoring step', name, stepNames))
+  for (const { name, lacks } of steps) {
+    const lacking = (task.steps?.includes(name) ?? true) ? lacks?.(task) : undefined
+    if (lacking !== undefined) add(`step "${name}": ${lacking}`)
   }
 }
 

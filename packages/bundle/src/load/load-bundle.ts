@@ -43,7 +43,8 @@ export async function loadBundle(folder: string, options: LoadOptions = {}): Pro
     {
       files,
       tools,
-      steps: manifest.steps.map(({ name }) => name),
+      steps,
+      stepNames: manifest.steps.map(({ name }) => name),
       users: Object.keys(users),
       universe,
     },

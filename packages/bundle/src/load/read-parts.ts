@@ -56,14 +56,22 @@ export function readSteps(loading: Loading, module: BundleModule): readonly Load
   const known = [...Object.keys(own), ...Object.keys(builtInVerifiers)]
   const steps: LoadedStep[] = []
   for (const [index, { name, use, weight, options }] of manifest.steps.entries()) {
-    const verifier = Object.hasOwn(own, use) ? own[use] : builtInVerifiers[use]
+    const builtIn = Object.hasOwn(own, use) ? undefined : builtInVerifiers[use]
+    const verifier = builtIn?.verify ?? own[use]
     if (reservedSteps.includes(name))
       mistakes.addAt(source, ['steps', index, 'name'], `"${name}" can't be a step's name`)
     if (steps.some((step) => step.name === name))
       mistakes.addAt(source, ['steps', index, 'name'], `two steps are called "${name}"`)
-    if (typeof verifier !== 'function')
+    if (verifier === undefined)
       mistakes.addAt(source, ['steps', index, 'use'], unknownName('verifier', use, known))
-    else steps.push({ name, weight: weight ?? 1, options: options ?? {}, verifier })
+    else
+      steps.push({
+        name,
+        weight: weight ?? 1,
+        options: options ?? {},
+        verifier,
+        ...(builtIn === undefined ? {} : { lacks: builtIn.lacks }),
+      })
   }
   return steps
 }

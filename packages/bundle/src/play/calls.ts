@@ -31,12 +31,18 @@ export interface CallScope {
   readonly now: number
   readonly seed: number
   readonly log: Logger
+  readonly onToolError: ToolErrorHook | undefined
 }
+
+/** Told of what a tool threw that it did not mean to, for whoever mends the tool. */
+export type ToolErrorHook = (error: unknown, call: { readonly tool: string }) => void
 
 /** A call with its answer: what is recorded of it, and what the model is shown. */
 export interface Answer {
   readonly played: PlayedCall
   readonly message: ToolMessage
+  /** Whether it could be carried out and was within the limit of calls. */
+  readonly counted: boolean
 }
 
 export interface Calls {
@@ -64,12 +70,13 @@ export function episodeCalls(scope: CallScope): Calls {
         return answer(bundle, call, outcome, systemClock.now() - began)
       })
       const carryOut = async (call: ToolCall): Promise<Outcome> => {
-        if (!isRunnable(call)) return { error: call.error }
+        if (!isRunnable(call)) return { error: call.error, uncounted: true }
         const tool = allowed.includes(call.name) ? bundle.tools.get(call.name) : undefined
         if (tool === undefined) return { error: unknownName('tool', call.name, allowed) }
         const checked = await tool.check(call.arguments)
         if ('error' in checked) return checked
-        if (left <= 0) return { error: 'not run: no tool calls are left in this episode' }
+        if (left <= 0)
+          return { error: 'not run: no tool calls are left in this episode', uncounted: true }
         left -= 1
         return await runTool(tool, checked.args, context)
       }
@@ -122,6 +129,7 @@ export function episodeCalls(scope: CallScope): Calls {
     } catch (error: unknown) {
       if (context.signal.aborted) throw asError(context.signal.reason)
       if (isToolError(error)) return { error: error.message }
+      scope.onToolError?.(error, { tool: name })
       if (tool.definition.fatal === true)
         throw new TiltyardError(
           'TOOL',
@@ -133,14 +141,16 @@ export function episodeCalls(scope: CallScope): Calls {
         tool: name,
         error: summarizeError(error).name,
       })
-      return { error: summarizeError(error).message, cause: error }
+      return { error: summarizeError(error).message }
     } finally {
       release()
     }
   }
 }
 
-type Outcome = { readonly result: string } | { readonly error: string; readonly cause?: unknown }
+type Outcome =
+  | { readonly result: string }
+  | { readonly error: string; readonly uncounted?: boolean }
 
 function answer(bundle: Bundle, call: ToolCall, outcome: Outcome, ms: number): Answer {
   const result = 'error' in outcome ? `error: ${outcome.error}` : outcome.result
@@ -160,6 +170,7 @@ function answer(bundle: Bundle, call: ToolCall, outcome: Outcome, ms: number): A
       toolCallId: call.id,
       name: call.name,
     },
+    counted: !('uncounted' in outcome),
   }
 }
 

@@ -24,10 +24,10 @@ import {
 import type { User, UserFactory } from '../author/user.ts'
 import type { Bundle } from '../bundle.ts'
 import type { Task, TurnInput } from '../task.ts'
-import { type Calls, episodeCalls } from './calls.ts'
-import { factsOf } from './facts.ts'
+import { type Calls, episodeCalls, type ToolErrorHook } from './calls.ts'
+import { clockOf, factsOf, instanceOf } from './facts.ts'
 import { promptOf, systemOf } from './prompts.ts'
-import { scoreEpisode } from './score.ts'
+import { type EndedEpisode, scoreSteps, stepsOf } from './score.ts'
 import { openUser } from './turns.ts'
 
 export interface PlayOptions {
@@ -35,9 +35,9 @@ export interface PlayOptions {
   readonly sandboxes?: SandboxProvider
   /** Users by name, instead of those of the module: for instance one that a model plays. */
   readonly users?: Readonly<Record<string, UserFactory>>
-  /** What a policy that takes no images is shown in an image's place. Default: images are kept. */
-  readonly images?: 'keep' | 'placeholder'
   readonly log?: Logger
+  /** Told of what a tool threw and did not mean to, for whoever mends the tool. */
+  readonly onToolError?: ToolErrorHook
 }
 
 /** How long the end of an episode waits for tool code that doesn't heed its signal, in milliseconds. */
@@ -51,29 +51,42 @@ export function bundleEnv(
 ): Env {
   const { log = silentLogger } = options
   const facts = factsOf(task)
-  const now = task.clock === undefined ? bundle.clock : Date.parse(task.clock)
+  const now = clockOf(bundle, task)
   const universe = bundle.universe.open(task.start ?? [])
   const messages: Message[] = []
   const replies: AssistantMessage[] = []
   const calls: PlayedCall[] = []
   const scores = new Map<string, Score>()
+  let counted = 0
   let user: User | undefined
   let sandbox: Sandbox | undefined
   let running: Calls | undefined
   let system = bundle.system
   let tools: readonly string[] = [...bundle.tools.keys()]
-  let replacedImages = 0
   let ended: EndReason | undefined
   let closing: Promise<void> | undefined
 
-  return { specVersion: 'env/1', start, step, end, score, close }
+  const { verified, judged } = stepsOf(bundle, task)
+
+  return {
+    specVersion: 'env/1',
+    instance: instanceOf(bundle, task, seed),
+    start,
+    step,
+    end,
+    score,
+    close,
+    ...(judged.length === 0 ? {} : { judge }),
+  }
 
   async function start(signal: AbortSignal) {
     if (user !== undefined)
       throw new StateError('an env is started once; open another for another play')
     user = openUser(bundle, task, { ...options, seed, now })
     sandbox = await openSandbox(signal)
-    running = episodeCalls({ bundle, task: facts, universe, sandbox, now, seed, log })
+    const { onToolError } = options
+    const scope = { bundle, task: facts, universe, sandbox, now, seed, log, onToolError }
+    running = episodeCalls(scope)
     const turn = await user.next(messages, signal)
     if (turn === undefined) throw new StateError(`task "${task.id}": its user gave no prompt`)
     enter(turn)
@@ -93,6 +106,7 @@ export function bundleEnv(
     const played = answers.map((answer) => answer.played)
     const shown: ToolMessage[] = answers.map(({ message }) => message)
     calls.push(...played)
+    counted += answers.filter((answer) => answer.counted).length
     messages.push(...shown)
     return { done: false, messages: shown, calls: played }
   }
@@ -131,9 +145,7 @@ export function bundleEnv(
   }
 
   function userMessage(turn: TurnInput): UserMessage {
-    const { content, replaced } = promptOf(bundle, turn, options.images === 'placeholder')
-    replacedImages += replaced
-    return { role: 'user', content }
+    return { role: 'user', content: promptOf(bundle, turn) }
   }
 
   async function openSandbox(signal: AbortSignal): Promise<Sandbox | undefined> {
@@ -166,22 +178,27 @@ export function bundleEnv(
   }
 
   async function score(signal: AbortSignal): Promise<EpisodeOutcome> {
+    const episode = endedEpisode(sandbox)
+    const given = await scoreSteps(episode, verified, scores, signal)
+    return { end: episode.end, scores: given, metrics: metrics(episode.end) }
+  }
+
+  async function judge(outcome: EpisodeOutcome, signal: AbortSignal): Promise<EpisodeOutcome> {
+    const given = await scoreSteps(endedEpisode(undefined), judged, scores, signal)
+    return { ...outcome, scores: { ...outcome.scores, ...given } }
+  }
+
+  function endedEpisode(box: Sandbox | undefined): EndedEpisode {
     if (ended === undefined) throw new StateError('an episode is scored after its end')
-    const given = await scoreEpisode(
-      { bundle, task, end: ended, messages, replies, calls, universe, sandbox, seed, log },
-      scores,
-      signal,
-    )
-    return { end: ended, scores: given, metrics: metrics(ended) }
+    return { bundle, task, end: ended, messages, replies, calls, universe, sandbox: box, seed, log }
   }
 
   function metrics(reason: EndReason): Readonly<Record<string, number>> {
     return {
       messages: messages.length,
-      tool_calls: calls.length,
+      tool_calls: counted,
       tool_errors: calls.filter(({ error }) => error !== undefined).length,
       cut: reason.kind === 'cut' ? 1 : 0,
-      ...(replacedImages === 0 ? {} : { images_replaced: replacedImages }),
     }
   }
 

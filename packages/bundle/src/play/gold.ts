@@ -3,29 +3,39 @@ import { silentLogger } from '@tiltyard/core'
 import type { GoldPlay } from '../author/verifier.ts'
 import type { Bundle } from '../bundle.ts'
 import type { Task } from '../task.ts'
-import { episodeCalls } from './calls.ts'
-import { factsOf } from './facts.ts'
+import { episodeCalls, type ToolErrorHook } from './calls.ts'
+import { clockOf, factsOf } from './facts.ts'
+
+export interface GoldOptions {
+  readonly seed: number
+  readonly signal: AbortSignal
+  /** Calls to carry out instead of the task's gold. */
+  readonly calls?: NonNullable<Task['gold']>['calls']
+  readonly onToolError?: ToolErrorHook
+}
 
 /** Carries out a task's gold calls from its start, in a universe of their own. A call that fails is noted, and the next one follows. */
 export async function playGold(
   bundle: Bundle,
   task: Task,
-  seed: number,
-  signal: AbortSignal,
+  { seed, signal, calls = task.gold?.calls ?? [], onToolError }: GoldOptions,
 ): Promise<GoldPlay> {
   const universe = bundle.universe.open(task.start ?? [])
-  const calls = episodeCalls({
+  const running = episodeCalls({
     bundle,
     task: factsOf(task),
     universe,
     sandbox: undefined,
-    now: task.clock === undefined ? bundle.clock : Date.parse(task.clock),
+    now: clockOf(bundle, task),
     seed,
     log: silentLogger,
+    onToolError,
   })
-  const gold = (task.gold?.calls ?? []).map((call, index) => ({ id: `gold_${index}`, ...call }))
-  const context = { signal, toolCallsLeft: gold.length }
-  const answers = await calls.run(gold, [...bundle.tools.keys()], context)
+  const given = calls.map((call, index) => ({ id: `gold_${index}`, ...call }))
+  const answers = await running.run(given, [...bundle.tools.keys()], {
+    signal,
+    toolCallsLeft: given.length,
+  })
   return {
     calls: answers.map(({ played }) => played),
     state: universe.state,

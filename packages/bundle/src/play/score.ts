@@ -14,7 +14,7 @@ import {
   withDeadline,
 } from '@tiltyard/core'
 
-import type { Verdict, VerifierContext } from '../author/verifier.ts'
+import { isJudge, type Verdict, type VerifierContext } from '../author/verifier.ts'
 import type { Bundle, LoadedStep } from '../bundle.ts'
 import type { Task } from '../task.ts'
 import type { UniverseState } from '../universe/universe.ts'
@@ -35,22 +35,36 @@ export interface EndedEpisode {
   readonly log: Logger
 }
 
+/** The steps that a task records, those of judges apart from the others. */
+export function stepsOf(
+  bundle: Bundle,
+  task: Task,
+): { readonly verified: readonly LoadedStep[]; readonly judged: readonly LoadedStep[] } {
+  const steps = bundle.steps.filter(({ name }) => task.steps?.includes(name) ?? true)
+  return {
+    verified: steps.filter(({ verifier }) => !isJudge(verifier)),
+    judged: steps.filter(({ verifier }) => isJudge(verifier)),
+  }
+}
+
 /**
- * Runs the verifiers of the task's steps, each in its own time limit. Scores that were given stay in `given`, so that another
- * try runs only what failed.
+ * Scores of the steps, each verifier in its own time limit. Scores that were given stay in `given`, so that another try runs
+ * only what failed.
  * @throws TiltyardError `VERIFIER` naming task and step when a verifier fails, also for a number that isn't finite.
  */
-export async function scoreEpisode(
+export async function scoreSteps(
   episode: EndedEpisode,
+  steps: readonly LoadedStep[],
   given: Map<string, Score>,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, Score>>> {
-  const { bundle, task } = episode
-  const steps = bundle.steps.filter(({ name }) => task.steps?.includes(name) ?? true)
+  const scores: Record<string, Score> = {}
   for (const step of steps) {
-    if (!given.has(step.name)) given.set(step.name, await runVerifier(episode, step, signal))
+    const score = given.get(step.name) ?? (await runVerifier(episode, step, signal))
+    given.set(step.name, score)
+    scores[step.name] = score
   }
-  return Object.fromEntries(given)
+  return scores
 }
 
 async function runVerifier(
@@ -59,14 +73,17 @@ async function runVerifier(
   signal: AbortSignal,
 ): Promise<Score> {
   const { bundle, task } = episode
+  const verify = isJudge(step.verifier) ? step.verifier.judge : step.verifier
   try {
     const verdict = await withDeadline(
-      async (inner) => await step.verifier(contextOf(episode, step, inner)),
+      async (inner) => await verify(contextOf(episode, step, inner)),
       { waitingFor: `verifier "${step.name}"`, milliseconds: bundle.limits.verifierMs, signal },
     )
     return scoreOf(verdict)
   } catch (cause) {
     signal.throwIfAborted()
+    // A wrong set-up stops the run; it isn't one episode's misfortune.
+    if (TiltyardError.is(cause, 'CONFIG')) throw cause
     throw new TiltyardError(
       'VERIFIER',
       `task "${task.id}": verifier of step "${step.name}" failed: ${summarizeError(cause).message}`,
@@ -94,7 +111,7 @@ function contextOf(episode: EndedEpisode, step: LoadedStep, signal: AbortSignal)
     gold: () => {
       if (task.gold === undefined)
         throw new StateError(`the step needs the task's gold, and the task "${task.id}" has none`)
-      return playGold(bundle, task, seed, signal)
+      return playGold(bundle, task, { seed, signal })
     },
     random: randomStream(seed, 'verifier', step.name),
     signal,
