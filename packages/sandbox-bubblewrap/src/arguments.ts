@@ -43,7 +43,7 @@ export function bubblewrapArguments({
     // No place to write but home and /tmp, which the limit on disk counts.
     ['--proc', '/proc', '--dev', '/dev', '--remount-ro', '/dev'],
     ['--bind', place.home, HOME, '--bind', place.temporary, '/tmp', '--chdir', HOME],
-    ['--remount-ro', '/', '--info-fd', '3', '--'],
+    ['--remount-ro', '/', '--json-status-fd', '3', '--'],
     [
       '/bin/bash',
       '-c',

@@ -1,4 +1,4 @@
-import { mkdtemp, mkdir, rm } from 'node:fs/promises'
+import { chown, mkdtemp, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -54,6 +54,7 @@ const limitsSchema = z.strictObject({
 export function bubblewrapSandbox(options: BubblewrapOptions = {}): SandboxProvider {
   const checked = checkOptions('bubblewrapSandbox', optionsSchema, options)
   const open = new Set<Sandbox>()
+  let opened = 0
   return {
     specVersion: 'sandbox/1',
     name: 'bubblewrap',
@@ -66,6 +67,11 @@ export function bubblewrapSandbox(options: BubblewrapOptions = {}): SandboxProvi
       const place = { home: join(folder, 'home'), temporary: join(folder, 'tmp') }
       await mkdir(place.home)
       await mkdir(place.temporary)
+      const user = unprivileged(opened)
+      opened += 1
+      if (user !== undefined) {
+        for (const owned of [folder, place.home, place.temporary]) await chown(owned, user, user)
+      }
       const closing = new AbortController()
       const running = new Set<Promise<unknown>>()
       const run: Parameters<typeof sandboxFiles>[0] = async (script, how) => {
@@ -74,6 +80,7 @@ export function bubblewrapSandbox(options: BubblewrapOptions = {}): SandboxProvi
         const work = runContained({
           program,
           place,
+          user,
           readOnly: checked.readOnly ?? [],
           env: asked.env ?? {},
           limits,
@@ -116,4 +123,16 @@ export function bubblewrapSandbox(options: BubblewrapOptions = {}): SandboxProvi
       await Promise.all([...open].map((sandbox) => sandbox.close()))
     },
   }
+}
+
+/** Where systemd keeps ids for services without an account, so that no person has one of them. */
+const FIRST_USER = 61_184
+const USERS = 4_000
+
+/**
+ * The kernel holds no limit on processes for the superuser, whatever space they are in: as such, each sandbox gets a user id of its
+ * own. Undefined: this process is no superuser.
+ */
+function unprivileged(opened: number): number | undefined {
+  return process.getuid?.() === 0 ? FIRST_USER + ((process.pid + opened) % USERS) : undefined
 }

@@ -38,6 +38,8 @@ export async function findBubblewrap(program: string | undefined): Promise<strin
 export interface ContainedRun extends ExecOptions {
   readonly program: string
   readonly place: Place
+  /** Id of the user and group that the command runs as, on this machine. Absent: this process' own. */
+  readonly user: number | undefined
   readonly readOnly: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly limits: Required<SandboxLimits>
@@ -63,6 +65,7 @@ export async function runContained(run: ContainedRun): Promise<ContainedResult> 
   const started = performance.now()
   const child = spawn(run.program, bubblewrapArguments(run), {
     env: {},
+    ...(run.user === undefined ? {} : { uid: run.user, gid: run.user }),
     stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
   })
   const spawned = new Promise<void>((resolve, reject) => {
@@ -81,7 +84,7 @@ export async function runContained(run: ContainedRun): Promise<ContainedResult> 
   child.stdin.end(run.input ?? run.stdin ?? '')
   const outputBytes = run.outputBytes ?? limits.outputBytes
   const [stdout, stderr] = [keep(child.stdout, outputBytes), keep(child.stderr, outputBytes)]
-  const first = firstProcess(child.stdio[3] as Readable)
+  const { first, ran } = readStatus(child.stdio[3] as Readable)
 
   let stopped: ExecResult['stopped']
   const stop = (why: NonNullable<ExecResult['stopped']>) => {
@@ -98,9 +101,8 @@ export async function runContained(run: ContainedRun): Promise<ContainedResult> 
   const watching = watchLimits({ first, place: run.place, limits, exceeded: stop })
   try {
     const exitCode = await closed
-    const pid = await first
-    kill(pid)
-    if (pid === undefined && stopped === undefined) {
+    kill(await first)
+    if (stopped === undefined && !(await ran)) {
       throw new UnsupportedError(
         `bubblewrap could not make a sandbox here: ${new TextDecoder().decode(stderr.bytes()).trim()}`,
       )
@@ -116,16 +118,25 @@ export async function runContained(run: ContainedRun): Promise<ContainedResult> 
   }
 }
 
-/** The id, on this machine, of the first process in the script's space; undefined when there never was one. */
-async function firstProcess(info: Readable): Promise<number | undefined> {
+/**
+ * What bubblewrap tells of the space: `first` is the id, on this machine, of its first process, undefined when there never was
+ * one; `ran` is whether the script came to an end of its own, false when the space could not be made or was killed.
+ */
+function readStatus(status: Readable) {
   let text = ''
-  try {
-    for await (const chunk of info) text += String(chunk)
-  } catch {
-    return undefined
-  }
-  const match = /"child-pid": (\d+)/.exec(text)
-  return match === null ? undefined : Number(match[1])
+  const ended = new Promise<void>((resolve) => {
+    status.once('close', resolve)
+    status.once('error', () => resolve())
+  })
+  const first = new Promise<number | undefined>((resolve) => {
+    status.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      const match = /"child-pid": (\d+)/.exec(text)
+      if (match !== null) resolve(Number(match[1]))
+    })
+    void ended.then(() => resolve(undefined))
+  })
+  return { first, ran: ended.then(() => text.includes('"exit-code"')) }
 }
 
 function kill(pid: number | undefined): void {

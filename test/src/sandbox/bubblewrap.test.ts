@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -18,6 +18,8 @@ describeWith(program('bwrap'), 'bubblewrap sandbox', () => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'tiltyard-bwrap-test-'))
+    // Each sandbox is another user's, who must reach its folder.
+    chmodSync(folder, 0o755)
   })
   afterEach(() => {
     rmSync(folder, { recursive: true, force: true })
@@ -71,7 +73,16 @@ describeWith(program('bwrap'), 'bubblewrap sandbox', () => {
 
   test('forks without end stay within the limit and are gone afterwards', async () => {
     const sandbox = await bubblewrapSandbox().open({ limits: { processes: 20, commandMs: 1500 } })
-    await sandbox.exec('f() { f | f & }; f; sleep 5; echo survived')
+    const before = processes()
+    let most = before
+    const looking = setInterval(() => {
+      most = Math.max(most, processes())
+    }, 100)
+    const result = await sandbox.exec('f() { f | f & }; f; sleep 5; echo survived')
+    clearInterval(looking)
+    expect(result.stdout).toBe('')
+    // Other work of this machine comes and goes; a bomb without a limit makes thousands.
+    expect(most - before).toBeLessThan(200)
     expect(liveBubblewraps()).toBe(0)
     expect((await sandbox.exec('echo well')).stdout).toBe('well\n')
     await sandbox.close()
@@ -133,12 +144,22 @@ describeWith(program('bwrap'), 'bubblewrap sandbox', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
+  test('a folder that the sandbox can not be made in is an error, not a failed script', async () => {
+    const sandbox = await bubblewrapSandbox({ readOnly: ['/no/such/folder'] }).open()
+    await expect(sandbox.exec('true')).rejects.toThrow('/no/such/folder')
+    await sandbox.close()
+  })
+
   test('a machine without bubblewrap is told how to get it', async () => {
     await expect(bubblewrapSandbox({ program: 'no-such-bwrap' }).open()).rejects.toThrow(
       'apt-get install bubblewrap',
     )
   })
 })
+
+function processes(): number {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).length
+}
 
 /** Live processes of the program; those that are dead and wait for their parent to notice don't count. */
 function liveBubblewraps(): number {
