@@ -22,6 +22,7 @@ import type { PlayedEpisode } from './played.ts'
 import { episodeEvent, scoreEvent, type EpisodePlace } from './recorded.ts'
 import { appendRecord } from './run.ts'
 import { askScorer, rewardOf, soundOutcome, type Scoring, type ScoringOptions } from './scoring.ts'
+import { sequencesOf, type TokenSequence } from './sequences.ts'
 
 /** What became of one attempt at an episode. */
 export type Attempt =
@@ -57,6 +58,7 @@ interface Scored {
   readonly ms: number
   readonly startedAt: number
   readonly recorder: EpisodeRecorder
+  readonly sequences: readonly TokenSequence[]
   readonly scoring: Scoring
 }
 
@@ -72,7 +74,7 @@ async function playInSlot(options: LifecycleOptions): Promise<Attempt | Scored> 
   })
   const begin = run.clock.now()
   const opened = await openEpisode(options)
-  if ('end' in opened) return overAlready(await recordEnd(options, place, recorder, opened, 0))
+  if ('end' in opened) return overAlready(await recordEnd(options, place, recorder, opened))
   const { episode } = opened
   try {
     const played = await playOpened(options, episode, recorder)
@@ -80,29 +82,34 @@ async function playInSlot(options: LifecycleOptions): Promise<Attempt | Scored> 
     const ended = await endEpisode(options, episode, played)
     const ms = run.clock.now() - begin
     const recorded = await recordEnd(options, place, recorder, ended, ms)
-    const { end } = recorded
+    const { end, sequences } = recorded
     if (end.kind === 'failed' || end.kind === 'cancelled') return overAlready(recorded)
     const scoring = await askScorer((signal) => episode.score(signal), scoringOptions(options))
-    return { kind: 'scored', episode, end, ms, startedAt, recorder, scoring }
+    return { kind: 'scored', episode, end, ms, startedAt, recorder, sequences, scoring }
   } finally {
     await closeEpisode(options, episode)
   }
 }
 
-/** The play is in the record, however it ended. */
+/** Joins the play's tokens and puts it into the record, however it ended. */
 async function recordEnd(
   options: LifecycleOptions,
   place: EpisodePlace,
   recorder: EpisodeRecorder,
   ending: Ending,
-  ms: number,
-): Promise<Ending> {
+  ms = 0,
+): Promise<Ending & { readonly sequences: readonly TokenSequence[] }> {
   const { run } = options
+  let sequences: readonly TokenSequence[] = []
   try {
-    await appendRecord(run, episodeEvent(place, recorder, ending.end, ms))
-    return ending
+    sequences = sequencesOf(recorder.replies)
+    if (run.writer !== undefined) {
+      await appendRecord(run, episodeEvent(place, { ...recorder, sequences }, ending.end, ms))
+    }
+    return { ...ending, sequences }
   } catch (error) {
-    return ending.error === undefined ? failedEnding(options, 'record', error) : ending
+    if (ending.error !== undefined) return { ...ending, sequences }
+    return { ...failedEnding(options, 'record', error), sequences }
   }
 }
 
@@ -127,7 +134,7 @@ async function conclude(options: LifecycleOptions, scored: Scored): Promise<Atte
   const { run, plan, key } = options
   const scoring = await judge(options, scored)
   if (scoring.kind === 'cancelled') return { kind: 'cancelled' }
-  const metrics = playMetricsOf(scored.recorder.counts, scored.end)
+  const metrics = playMetricsOf(scored.recorder.counts, scored.end, scored.sequences)
   let result: { readonly outcome?: EpisodeOutcome; readonly reward: Reward }
   try {
     if (scoring.kind === 'scored') {

@@ -12,7 +12,7 @@ import { EpisodeError } from './episode-error.ts'
 import { recordedMessage, type EpisodePlace, type PlayLog } from './recorded.ts'
 
 /** Takes down one play: keeps it for its record and journals it as it goes. */
-export interface EpisodeRecorder extends PlayRecorder, PlayLog {
+export interface EpisodeRecorder extends PlayRecorder, Omit<PlayLog, 'sequences'> {
   /** Plain numbers about the play. */
   readonly counts: ReadonlyMap<string, number>
   /** The first record that was not taken, as an error of the phase `record`. */
@@ -106,7 +106,6 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
       onReply(reply)
       count('replies')
       if (reply.termination === 'eos') count('eos_replies')
-      if (reply.restart !== undefined) count('splits')
       count('sampled_tokens', reply.sample.ids.length)
       await journal()
     },

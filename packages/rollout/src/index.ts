@@ -27,7 +27,7 @@ export {
   type ProblemRewardOptions,
 } from './presets/cookbook.ts'
 export { createPolicyPointer, type PolicyPointer } from './policy.ts'
-export { episodeEvent, groupEvent, type EpisodePlace, type PlayLog } from './recorded.ts'
+export { groupEvent } from './recorded.ts'
 export { failurePolicySchema, limitsSchema, malformedPolicySchema, waitsSchema } from './schemas.ts'
 export * from './seeds.ts'
 export * from './sequences.ts'

@@ -1,5 +1,7 @@
 import type { EndReason } from '@tiltyard/core'
 
+import type { TokenSequence } from './sequences.ts'
+
 /** Numbers that every play has, 0 where nothing happened, and what they count in an episode. An Env's own numbers win over them. */
 export const playMetrics = {
   replies: 'replies that were sampled',
@@ -11,7 +13,8 @@ export const playMetrics = {
   malformed_replies: 'replies that could not be acted on',
   malformed_calls: 'pieces of call markup that could not be read',
   images_replaced: 'images that a placeholder stood for',
-  splits: 'prompts that did not go on from the tokens before them',
+  splits:
+    'token sequences beyond the first of each agent: prompts that did not go on from the tokens before them',
   cut: '1 when a limit ended the episode',
 } as const
 
@@ -21,7 +24,9 @@ export type PlayMetric = keyof typeof playMetrics
 export function playMetricsOf(
   counts: ReadonlyMap<string, number>,
   end: EndReason,
+  sequences: readonly TokenSequence[],
 ): Readonly<Record<string, number>> {
   const zeros = Object.fromEntries(Object.keys(playMetrics).map((name) => [name, 0]))
-  return { ...zeros, ...Object.fromEntries(counts), cut: end.kind === 'cut' ? 1 : 0 }
+  const splits = sequences.filter(({ split }) => split !== undefined).length
+  return { ...zeros, ...Object.fromEntries(counts), splits, cut: end.kind === 'cut' ? 1 : 0 }
 }

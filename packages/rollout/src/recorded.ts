@@ -15,7 +15,7 @@ import type {
 } from '@tiltyard/core'
 
 import type { PlayedEpisode, PlayedGroup } from './played.ts'
-import { sequenceIds, sequencesOf, type TokenSequence } from './sequences.ts'
+import { sequenceIds, type TokenSequence } from './sequences.ts'
 
 /** Facts that every record of an episode carries. */
 export interface EpisodePlace {
@@ -33,6 +33,7 @@ export interface PlayLog {
   readonly tools: readonly ToolSpec[]
   readonly calls: readonly PlayedCall[]
   readonly replies: readonly PlayedReply[]
+  readonly sequences: readonly TokenSequence[]
 }
 
 /** The event of an episode that is over. */
@@ -42,7 +43,6 @@ export function episodeEvent(
   end: EndReason,
   ms: number,
 ): EpisodeEvent {
-  const sequences = sequencesOf(log.replies)
   return {
     type: 'episode',
     key,
@@ -56,8 +56,8 @@ export function episodeEvent(
     messages: [...log.messages],
     tools: log.tools.map((tool) => ({ ...tool })),
     calls: log.calls.map((call) => ({ ...call })),
-    replies: recordedReplies(log.replies, sequences),
-    sequences: sequences.map(recordedSequence),
+    replies: recordedReplies(log.replies, log.sequences),
+    sequences: log.sequences.map(recordedSequence),
   }
 }
 

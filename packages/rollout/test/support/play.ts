@@ -1,36 +1,109 @@
-import type { GroupKey, Renderer, Sampler } from '@tiltyard/core'
+import type {
+  AssistantMessage,
+  GroupKey,
+  GroupPlan,
+  Observation,
+  Renderer,
+  Sampler,
+  Step,
+} from '@tiltyard/core'
 import {
   charRenderer,
+  charTools,
+  scriptedEnv,
+  scriptedPlan,
   scriptedSampler,
   simulatedClock,
-  type ScriptedReply,
+  type ScriptedEnv,
+  type ScriptedEnvOptions,
   type SimulatedClock,
 } from '@tiltyard/testkit'
 
-import { createSlots, playGroup, type RolloutOptions } from '../../src/index.ts'
+import {
+  createSlots,
+  playGroup,
+  type PlayedEpisode,
+  type PlayedGroup,
+  type RolloutOptions,
+} from '../../src/index.ts'
 
 export const groupKey: GroupKey = { split: 'train', step: 7, group: 3 }
 
-/** Options of a rollout on a simulated clock. Every reply is `done` unless a script or a sampler is given. */
+export interface TestRollout extends Partial<RolloutOptions> {
+  /** What the policy replies; `done` by default. */
+  readonly replies?: Parameters<typeof scriptedSampler>[0]
+  readonly sampler?: Sampler
+  readonly renderer?: Renderer
+  readonly slotCount?: number
+}
+
+/** Options of a rollout on a simulated clock. */
 export function rollout(
-  options: Partial<RolloutOptions> & {
-    readonly replies?: Parameters<typeof scriptedSampler>[0]
-    readonly sampler?: Sampler
-    readonly renderer?: Renderer
-    readonly slotCount?: number
-  } = {},
+  options: TestRollout = {},
 ): RolloutOptions & { readonly clock: SimulatedClock } {
-  const { replies = ['done'], renderer = charRenderer(), slotCount = 4, ...rest } = options
-  const { sampler = scriptedSampler(replies), ...given } = rest
+  const {
+    replies = ['done'],
+    renderer = charRenderer(),
+    slotCount = 4,
+    sampler = scriptedSampler(replies),
+    clock = simulatedClock(),
+    ...given
+  } = options
   return {
     seed: 11,
     policy: { sampler, renderer, sampling: {} },
     slots: createSlots(slotCount),
     wallClock: () => 1_000_000,
     ...given,
-    clock: (given.clock as SimulatedClock | undefined) ?? simulatedClock(),
+    clock: clock as SimulatedClock,
   }
 }
 
-export type { ScriptedReply }
-export { playGroup }
+/** Plays a group on the simulated clock; a play that would hang throws. */
+export function play(plan: GroupPlan, options: TestRollout = {}): Promise<PlayedGroup> {
+  const run = rollout(options)
+  return run.clock.drive(playGroup(plan, groupKey, run))
+}
+
+/** Plays one Env to its end, which must be `completed` or `cut`. */
+export async function playOne(
+  env: ScriptedEnvOptions = {},
+  options: TestRollout = {},
+  plan: Partial<GroupPlan> = {},
+): Promise<{ readonly episode: PlayedEpisode; readonly env: ScriptedEnv }> {
+  const scripted = scriptedPlan(1, () => scriptedEnv(env), plan)
+  const group = await play(scripted, options)
+  const [episode] = group.episodes
+  if (episode === undefined) throw new Error(JSON.stringify(group.failures))
+  return { episode, env: scripted.source.opened[0]! }
+}
+
+/** A first prompt of exactly so many tokens of the char renderer. */
+export function promptOf(tokens: number): Observation {
+  return { messages: [{ role: 'user', content: 'x'.repeat(tokens - 3) }] }
+}
+
+/** A conversation with a tool `look`. */
+export function withTool(tokens: number): Observation {
+  return { ...promptOf(tokens), tools: charTools('look') }
+}
+
+/** Answers calls so that the next prompt has exactly so many tokens more than the present one and its reply. */
+export function answerOf(tokens: number): (reply: AssistantMessage) => Step {
+  return ({ toolCalls = [] }) =>
+    toolCalls.length === 0
+      ? { done: true }
+      : {
+          done: false,
+          messages: toolCalls.map(({ id }) => ({
+            role: 'tool',
+            toolCallId: id,
+            content: 'y'.repeat(tokens - 3),
+          })),
+        }
+}
+
+/** A call of `look` that has exactly so many tokens, its stop token included. */
+export function callOf(tokens: number): string {
+  return `${'z'.repeat(tokens - 10)}⟦look {}⟧`
+}
