@@ -76,7 +76,10 @@ export function charText(ids: Iterable<number>): string {
 export interface CharRendererOptions {
   /** Positions of an image. Default: images are refused. */
   readonly imageTokens?: number
-  /** Refuse to go on after a user message, as templates do that rewrite history there. Default false. */
+  /**
+   * Do as templates that strip reasoning: of replies before the last user message only what follows their last `|` is shown, and
+   * no prompt goes on with a user message. Default false.
+   */
   readonly rewritesHistory?: boolean
   /** Put in front of the system block. Default nothing. */
   readonly preamble?: string
@@ -107,7 +110,9 @@ export function charRenderer(options: CharRendererOptions = {}): Renderer {
     prompt(conversation) {
       return createPrompt([
         ...headChunks(conversation, preamble),
-        ...conversation.messages.flatMap(render),
+        ...(rewritesHistory ? rewritten(conversation.messages) : conversation.messages).flatMap(
+          render,
+        ),
         tokenChunk([charMarkers.assistant]),
       ])
     },
@@ -145,6 +150,15 @@ export function charRenderer(options: CharRendererOptions = {}): Renderer {
 
     supervised: (conversation, on) => supervised(conversation, on, preamble, render),
   }
+}
+
+function rewritten(messages: readonly Message[]): readonly Message[] {
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.map((message, index) =>
+    message.role === 'assistant' && index < lastUser
+      ? { ...message, content: message.content.slice(message.content.lastIndexOf('|') + 1) }
+      : message,
+  )
 }
 
 function headChunks({ tools = [] }: Conversation, preamble: string): PromptChunk[] {
