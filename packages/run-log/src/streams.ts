@@ -30,7 +30,12 @@ function growingStreams(growing: GrowingBlobs, writer: WriterId): Streams {
   const lengths = new Map<string, number>()
   const written = new Map<string, number>()
 
-  const lengthOf = async (key: string) => lengths.get(key) ?? growing.length(key)
+  /** Where the present batch begins, also when it is written again. */
+  const lengthOf = async (key: string) => {
+    const known = lengths.get(key) ?? (await growing.length(key))
+    lengths.set(key, known)
+    return known
+  }
   const append = async (key: string, offset: number, content: Uint8Array) => {
     await growing.write(key, offset, content)
     written.set(key, offset + content.length)

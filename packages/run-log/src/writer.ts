@@ -136,7 +136,7 @@ export function createWriter(options: WriterOptions): RunWriter {
     if (open.size >= pace.batchSize) commit().catch(() => {})
     else timer ??= setTimeout(() => void commit().catch(() => {}), pace.batchMs)
   }
-  const isBehind = () => pending !== undefined || open.events > 0
+  const isBehind = () => committing !== undefined || pending !== undefined || open.events > 0
   const flush = async () => {
     while (isBehind()) await commit()
   }

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+
+import { indexOver, memoryBlobs, type MemoryBlobs } from './support/memory-blobs.ts'
+import { all, episode, key, metrics, runRecord, score, step } from './support/small-run.ts'
+
+const STEPS = 50
+
+/** A run of many steps, one batch each; step n plays task `t<n % 10>` with reward n. */
+async function longRun(growing: boolean): Promise<MemoryBlobs> {
+  const blobs = memoryBlobs(growing)
+  const writer = await indexOver(blobs).claim(runRecord(), { expect: 'new' })
+  for (let number = 0; number < STEPS; number += 1) {
+    await writer.append(episode({ step: number }, `t${number % 10}`))
+    await writer.append(score({ step: number }, number))
+    await writer.append(metrics(number))
+    await writer.append(step(number))
+    await writer.flush()
+  }
+  await writer.close()
+  blobs.reads.length = 0
+  return blobs
+}
+
+/** Steps whose blobs were read. */
+function stepsRead({ reads }: MemoryBlobs): readonly number[] {
+  const steps = reads.flatMap((name) => /step-(\d+)/.exec(name)?.[1] ?? []).map(Number)
+  return [...new Set(steps)].toSorted((a, b) => a - b)
+}
+
+describe.each([
+  { blobs: 'blobs that grow', growing: true },
+  { blobs: 'blobs that are written once', growing: false },
+])('over $blobs', ({ growing }) => {
+  test('a question reads the steps that can hold its answer, and no others', async () => {
+    const blobs = await longRun(growing)
+    const index = indexOver(blobs)
+    const read = async (ask: () => Promise<unknown>) => {
+      blobs.reads.length = 0
+      await ask()
+      return stepsRead(blobs)
+    }
+    expect(await read(() => all(index.runs()))).toEqual([])
+    expect(await read(() => index.run('one'))).toEqual([])
+    expect(await read(() => all(index.episodes('one', { step: 7 })))).toEqual([7])
+    expect(await read(() => all(index.groups('one', { step: 7 })))).toEqual([7])
+    expect(await read(() => index.episode('one', key({ step: 9 })))).toEqual([9])
+    expect(await read(() => all(index.episodes('one', { task: 't3' })))).toEqual([
+      3, 13, 23, 33, 43,
+    ])
+    expect(await read(() => all(index.episodes('one', { task: 'none' })))).toEqual([])
+    expect(await read(() => all(index.episodes('one', { minReward: 48 })))).toEqual([48, 49])
+    expect(await read(() => all(index.episodes('one', { maxReward: 1 })))).toEqual([0, 1])
+    expect(await read(() => all(index.episodes('one', { end: 'turns' })))).toEqual([])
+  })
+
+  test('lists read no records', async () => {
+    const blobs = await longRun(growing)
+    await all(indexOver(blobs).episodes('one'))
+    await all(indexOver(blobs).groups('one'))
+    expect(blobs.reads.filter((name) => name.endsWith('.gz'))).toEqual([])
+  })
+
+  test('a damaged outline costs speed, not answers', async () => {
+    const blobs = await longRun(growing)
+    for (const name of blobs.content.keys())
+      if (name.includes('/outline/')) blobs.content.set(name, Buffer.from('gibberish\n'))
+    const found = await all(indexOver(blobs).episodes('one', { task: 't3' }))
+    expect(found).toHaveLength(STEPS / 10)
+  })
+})
+
+test('where blobs are written once, a long log takes few reads, and the single batches may go', async () => {
+  const blobs = await longRun(false)
+  const index = indexOver(blobs)
+  const before = await index.run('one')
+  expect(before.steps).toHaveLength(STEPS)
+  const logReads = () => new Set(blobs.reads.filter((name) => name.includes('/log/'))).size
+  // 32 batches in one blob, the 18 after them and the end of the run.
+  expect(logReads()).toBe(1 + (STEPS - 32) + 1)
+  const { blobs: removed } = await index.upkeep!.collect('one')
+  expect(removed).toBe(64)
+  expect(await index.run('one')).toEqual(before)
+  expect(await all(index.episodes('one', { task: 't3' }))).toHaveLength(STEPS / 10)
+})
