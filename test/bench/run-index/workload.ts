@@ -77,7 +77,7 @@ async function settledMemory(): Promise<number> {
 export async function readRun(index: RunIndex, run: string, { steps }: Size): Promise<void> {
   const middle = Math.floor(steps / 2)
   const key = { split: 'train', step: middle, group: 2, member: 3, attempt: 0 } as const
-  const questions: readonly (readonly [string, () => Promise<number | unknown>])[] = [
+  const questions: readonly (readonly [string, () => Promise<unknown>])[] = [
     ['list of runs', () => count(index.runs())],
     ['overview of the run', () => index.run(run)],
     ['one step: its episodes', () => count(index.episodes(run, { step: middle }))],
