@@ -52,13 +52,25 @@ export interface StepReport {
   /** Times (seconds), rates and lag. */
   readonly timing: Metrics
   readonly groups: readonly GroupReport[]
-  /** Of the weights that the step began with; after the last step also of the final weights. */
+  /** Of the weights that the step began with. */
   readonly evaluations: readonly EvaluationReport[]
   /** Written after this step. */
   readonly checkpoint?: CheckpointEvent
   readonly warnings: readonly Warning[]
-  /** Set on the last report: why the run ends. */
-  readonly end?: 'completed' | 'interrupted'
+}
+
+/** How a training ended. */
+export interface TrainingResult {
+  readonly run: string
+  readonly end: 'completed' | 'interrupted'
+  /** Steps done in all, those before a resume included. */
+  readonly steps: number
+  /** Batches of the dataset that were read; differs from `steps` with `groupsPerStep` only. */
+  readonly batches: number
+  /** Of the final weights; empty when the run did not come to its end. */
+  readonly evaluations: readonly EvaluationReport[]
+  /** The newest checkpoint; of a completed run the final one. */
+  readonly checkpoint?: CheckpointEvent
 }
 
 /** One step of supervised training. */
@@ -69,9 +81,20 @@ export interface SupervisedReport {
   readonly steps: number
   readonly values: Metrics
   readonly timing: Metrics
-  /** Of the weights before the step; after the last step also of the final ones. */
+  /** Of the weights before the step. */
   readonly evaluations: readonly EvaluationReport[]
   readonly checkpoint?: CheckpointEvent
   readonly warnings: readonly Warning[]
-  readonly end?: 'completed' | 'interrupted'
+}
+
+/** How a supervised training ended. */
+export interface SupervisedResult {
+  readonly run: string
+  readonly end: 'completed' | 'interrupted'
+  /** Steps done in all, those before a resume included. */
+  readonly steps: number
+  /** Of the final weights; empty when the run did not come to its end. */
+  readonly evaluations: readonly EvaluationReport[]
+  /** The newest checkpoint; of a completed run the final one. */
+  readonly checkpoint?: CheckpointEvent
 }

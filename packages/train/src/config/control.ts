@@ -1,6 +1,7 @@
-import type { Clock, Logger, TiltyardError } from '@tiltyard/core'
+import type { Clock, Logger } from '@tiltyard/core'
+import type { RolloutEvent } from '@tiltyard/rollout'
 
-import type { EvaluationReport } from '../report.ts'
+import type { EvaluationReport, SupervisedReport } from '../report.ts'
 
 /** What may differ between a run and its fingerprint when it goes on. */
 export type Change = 'renderer' | 'dataset' | 'loss' | 'model'
@@ -11,6 +12,8 @@ export interface RunControl {
   readonly start?: 'new' | 'resume' | 'either'
   /** Differences that a resumed run may have; others are refused. Default none. */
   readonly allowChanges?: readonly Change[]
+  /** Go on although another process seems to write the run; it is fenced. Default false. */
+  readonly takeOver?: boolean
   /** Ends softly: the step under way is finished, or dropped if it has not trained yet; then a checkpoint is saved. */
   readonly stop?: AbortSignal
   /** Ends at once, within 2 s, with the signal's reason; nothing is saved. */
@@ -36,12 +39,10 @@ export type ProgressEvent =
       readonly from: number
       readonly resumed: boolean
     }
-  | {
-      readonly type: 'warm_start'
-      readonly step: number
-      readonly steps: number
-      readonly loss: number
-    }
-  | { readonly type: 'group'; readonly step: number; readonly done: number; readonly of: number }
+  /** A step of the supervised training that a run begins with. */
+  | { readonly type: 'warm_start'; readonly report: SupervisedReport }
+  /** A group of a step was played: so many of it so far. */
+  | { readonly type: 'group'; readonly step: number; readonly done: number }
+  /** What happens in episodes, in training and evaluation. */
+  | { readonly type: 'rollout'; readonly event: RolloutEvent }
   | { readonly type: 'evaluation'; readonly report: EvaluationReport }
-  | { readonly type: 'failure'; readonly error: TiltyardError | Error }

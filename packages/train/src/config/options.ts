@@ -12,6 +12,7 @@ import type {
   TrainOn,
   WeightedTokens,
 } from '@tiltyard/core'
+import type { FailurePolicy, PlayOptions } from '@tiltyard/rollout'
 
 /** How rewards of a group become advantages. Formulas: `groupAdvantages`. */
 export interface AdvantageOptions {
@@ -24,6 +25,8 @@ export interface AdvantageOptions {
    * `mean`: each token has it divided by the episode's trained tokens. A number: divided by that constant.
    */
   readonly length?: 'sum' | 'mean' | number
+  /** Whether a rewarded episode without a token to train counts for the baseline. Default `leave_out`. */
+  readonly withoutTokens?: 'leave_out' | 'keep'
 }
 
 /** A pull towards a reference policy, added to the advantages of sampled tokens. Formula: `klPenalties`. */
@@ -84,6 +87,23 @@ export interface CheckpointOptions {
   readonly ttlSeconds?: number
   /** Lifetime of rolling checkpoints in seconds. Default: unlimited. */
   readonly rollingTtlSeconds?: number
+}
+
+/** How episodes are played, in training and evaluation alike. */
+export interface RolloutSettings extends Pick<
+  PlayOptions,
+  'malformed' | 'images' | 'minReplyTokens' | 'hooks' | 'waits'
+> {
+  /** Episodes under way at once, in the whole run. Default 64. */
+  readonly slots?: number
+  /** Verifiers at once that need the record only, and run after the slot is free. Default: unbounded. */
+  readonly judgeSlots?: number
+  /** What a failed episode does to its group. Default: played again, three times in a group. */
+  readonly failures?: FailurePolicy
+  /** Episodes that are played again in the whole run. Default: unlimited. */
+  readonly retryBudget?: number
+  /** How often a failing scorer is asked. Default 2. */
+  readonly scoreAttempts?: number
 }
 
 /** Plays tasks with the policy of now; never trains. */

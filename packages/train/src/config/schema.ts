@@ -149,6 +149,20 @@ export const trainingKeys = {
   dataset: contract('dataset/1'),
   steps: z.int().positive().optional(),
   limits: limits.optional(),
+  rollout: z
+    .strictObject({
+      slots: z.int().positive().optional(),
+      judgeSlots: z.int().positive().optional(),
+      failures: z.looseObject({ kind: z.enum(['failFast', 'retry', 'minGroup']) }).optional(),
+      retryBudget: count.optional(),
+      scoreAttempts: z.int().positive().optional(),
+      malformed: z.looseObject({}).optional(),
+      images: z.enum(['refuse', 'placeholder']).optional(),
+      minReplyTokens: z.int().positive().optional(),
+      hooks: z.looseObject({}).optional(),
+      waits: z.looseObject({}).optional(),
+    })
+    .optional(),
   sampling: sampling.optional(),
   allowTempered: z.boolean().optional(),
   advantages: z
@@ -156,6 +170,7 @@ export const trainingKeys = {
       baseline: z.enum(['mean', 'leave_one_out', 'none']).optional(),
       scale: z.enum(['none', 'std']).optional(),
       length: z.union([z.enum(['sum', 'mean']), positive]).optional(),
+      withoutTokens: z.enum(['leave_out', 'keep']).optional(),
     })
     .optional(),
   keepConstantGroups: z.boolean().optional(),

@@ -20,6 +20,7 @@ import type {
   OptimizerOptions,
   PipelineOptions,
   PolicyLoss,
+  RolloutSettings,
   SupervisedSettings,
 } from './options.ts'
 import { supervisedKeys, trainingKeys, whereKeys } from './schema.ts'
@@ -47,6 +48,7 @@ export interface TrainingConfig extends Whereabouts {
   /** Default: as many as the dataset has batches. Needed when it is endless. */
   readonly steps?: number
   readonly limits?: Limits
+  readonly rollout?: RolloutSettings
   /** Default: temperature 1, nothing truncated. */
   readonly sampling?: SamplingSettings
   /** Train on samples drawn with a temperature other than 1, top-k or top-p, though their log-probabilities are of the untempered policy. Default false: refused. */

@@ -1,8 +1,8 @@
 import { randomStream, type RandomStream } from '@tiltyard/core'
+import { simulatedClock } from '@tiltyard/testkit'
 import { beforeAll, describe, expect, test } from 'vitest'
 
 import { refKey, type GroupRef } from '../../src/pipeline/composer.ts'
-import { simulatedClock } from '../support/simulated-clock.ts'
 import {
   InjectedFailure,
   simulate,
@@ -23,7 +23,7 @@ describe(`over ${schedules} random schedules on a simulated clock`, () => {
     for (let seed = 0; seed < schedules; seed += 1) {
       const world = randomWorld(randomStream(seed, 'world'), seed)
       const clock = simulatedClock()
-      runs.push({ world, ...(await clock.run(simulate(world, clock))) })
+      runs.push({ world, ...(await clock.drive(simulate(world, clock))) })
     }
   }, 60_000)
 

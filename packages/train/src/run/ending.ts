@@ -1,0 +1,101 @@
+import { asError, summarizeError, withDeadline, type RunEvent } from '@tiltyard/core'
+
+import type { Session } from './session.ts'
+
+/** Milliseconds that record and learner get, each, to take leave of a run that failed or was aborted. */
+const LEAVE_MS = 500
+
+export interface EndOfRun {
+  readonly end: 'completed' | 'interrupted'
+  /** Steps done in all. */
+  readonly steps: number
+}
+
+/** Brings a run to its end once, whatever it is: completed, left, stopped, failed or aborted. */
+export interface Ending {
+  /** What is to be closed at the end, in reverse order. */
+  closes(close: () => Promise<void>): void
+  /** Takes note of the failure that ends the run; `steps` are done. */
+  failed(cause: unknown, steps: number): Promise<void>
+  /**
+   * Unless the run failed: completes it and records how it ended. Then closes everything.
+   * @throws what `complete` throws, or what could not be recorded.
+   */
+  settle(complete: () => Promise<EndOfRun>): Promise<void>
+}
+
+export function createEnding(session: Session): Ending {
+  const { opened, clock, logger, control, wallClock } = session
+  const { writer } = opened
+  const closing: (() => Promise<void>)[] = [() => writer.close()]
+  let hasFailed = false
+
+  const bounded = async (waitingFor: string, work: () => Promise<void>) => {
+    try {
+      await withDeadline(work, { waitingFor, milliseconds: LEAVE_MS, clock })
+    } catch (error) {
+      logger.warn('a part of the run was left behind', { error: summarizeError(error).message })
+    }
+  }
+
+  const failed = async (cause: unknown, steps: number) => {
+    hasFailed = true
+    session.end(asError(cause))
+    const error = summarizeError(cause)
+    const aborted = control.signal?.aborted === true
+    const end: RunEvent = {
+      type: 'end',
+      status: aborted ? 'interrupted' : 'failed',
+      step: steps,
+      at: wallClock(),
+      error,
+    }
+    const failure: RunEvent = { type: 'failure', step: steps, phase: 'train', error }
+    await bounded('the record to take the failure', async () => {
+      for (const event of aborted ? [end] : [failure, end]) await writer.append(event)
+      await writer.flush()
+    })
+  }
+
+  const close = async () => {
+    session.end(new Error('the run is over'))
+    for (const each of closing) {
+      if (hasFailed) await bounded('a part of the run to close', each)
+      else await each()
+    }
+  }
+
+  return {
+    closes: (each) => closing.unshift(each),
+    failed,
+    async settle(complete) {
+      if (hasFailed) return await close()
+      try {
+        const { end: status, steps } = await orAborted(complete(), session.signal)
+        await writer.append({ type: 'end', status, step: steps, at: wallClock() })
+        await writer.flush()
+      } catch (error) {
+        await failed(error, opened.from)
+        throw error
+      } finally {
+        await close()
+      }
+    },
+  }
+}
+
+/** The promise, or the signal's reason as soon as it is aborted. What the promise does later is ignored. */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  promise.catch(() => {})
+  signal.throwIfAborted()
+  let abort: (() => void) | undefined
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(asError(signal.reason))
+    signal.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    if (abort !== undefined) signal.removeEventListener('abort', abort)
+  }
+}
