@@ -98,6 +98,7 @@ export function bundleEnv(
   async function step(reply: AssistantMessage, context: Parameters<Env['step']>[1]): Promise<Step> {
     if (running === undefined || user === undefined || ended !== undefined)
       throw new StateError('a reply is taken between start and end only')
+    context.signal.throwIfAborted()
     messages.push(reply)
     replies.push(reply)
     if (reply.toolCalls === undefined || reply.toolCalls.length === 0)

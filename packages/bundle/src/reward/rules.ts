@@ -2,6 +2,7 @@ import {
   ConfigError,
   type EpisodeOutcome,
   isScored,
+  nearest,
   type Reward,
   type RewardRule,
   unknownName,
@@ -126,16 +127,22 @@ function withScores(
   return Number.isFinite(reward) ? { reward } : { unscored: `the reward rule gave ${reward}` }
 }
 
-export function checkNames(names: readonly string[], steps: readonly string[]): void {
+function checkNames(names: readonly string[], steps: readonly string[]): void {
   const unknown = names.filter((name) => !steps.includes(name))
   if (unknown.length === 0) return
   throw new ConfigError(
     'reward',
     unknown.map((name) => ({
       at: '',
-      message: `${unknownName('scoring step', name, steps)}${steps.length === 0 ? '' : ` (steps: ${steps.join(', ')})`}`,
+      message: unknownStep(name, steps),
     })),
   )
+}
+
+/** Says which steps there are, also where one is near. */
+function unknownStep(name: string, steps: readonly string[]): string {
+  const message = unknownName('scoring step', name, steps)
+  return nearest(name, steps) === undefined ? message : `${message} There is ${steps.join(', ')}`
 }
 
 function mistake(message: string): ConfigError {
