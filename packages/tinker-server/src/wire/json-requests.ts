@@ -117,7 +117,7 @@ export const sampleRequest = z.object({
   topk_prompt_logprobs: count.nullish(),
   prompt_logprobs_last_n: z.int().min(1).nullish(),
   topk_sample_logprobs: count.nullish(),
-  target_prompt_logprobs: z.unknown(),
+  target_prompt_logprobs: z.unknown().optional(),
   prompt_alt_tokens_k: count.nullish(),
   record_stability_info: z.boolean().nullish(),
 })
@@ -161,7 +161,7 @@ const optimStep = z.object({
       grad_clip_norm: z.number().nullish(),
     })
     .nullish(),
-  optimizer_params: z.unknown(),
+  optimizer_params: z.unknown().optional(),
 })
 
 const saveWeights = z.object({
