@@ -1,0 +1,102 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+
+import { systemClock, TiltyardError, type Clock } from '@tiltyard/core'
+
+import { randomId } from '../keys.ts'
+import { orAborted } from '../waiting.ts'
+import type { Agent, AgentRun } from './agent.ts'
+import { endTree, type ProcessMark } from './process-tree.ts'
+
+export interface CommandOptions {
+  /** A program and its arguments. The task comes as JSON on its standard input. */
+  readonly command: readonly [string, ...string[]]
+  readonly cwd?: string
+  /**
+   * All of its environment beside what tells it where the policy is. Nothing is inherited: name what it needs, `PATH` above all.
+   */
+  readonly env: Readonly<Record<string, string>>
+  /** What it gets between being asked to end and being killed, in milliseconds. Default 10,000. */
+  readonly graceMs?: number
+  /** Bytes of standard output that are kept for verifiers, the last ones. Default 65,536. */
+  readonly maxOutputBytes?: number
+  readonly clock?: Clock
+}
+
+/** Vendors' tracing would send prompts, and the attempt's key, to their hosts. */
+const tracingOff = {
+  OPENAI_AGENTS_DISABLE_TRACING: '1',
+  LANGSMITH_TRACING: 'false',
+  LANGCHAIN_TRACING_V2: 'false',
+}
+
+/**
+ * An agent in a process of its own, in any language: it finds the policy by `OPENAI_BASE_URL`, `OPENAI_API_KEY` and `OPENAI_MODEL`.
+ * Exit code 0 is its end, another its failure. The gateway must be served.
+ */
+export function commandAgent(options: CommandOptions): Agent {
+  const { command, cwd, env, graceMs = 10_000, maxOutputBytes = 65_536 } = options
+  const { clock = systemClock } = options
+  const running = new Map<AgentRun['attempt'], { child: ChildProcess; mark: ProcessMark }>()
+
+  return {
+    name: `command ${command.join(' ')}`,
+
+    async run({ task, seed, attempt, context, signal }) {
+      signal.throwIfAborted()
+      const mark = { variable: 'TILTYARD_PROCESS', value: randomId('p') }
+      const [program, ...args] = command
+      const child = spawn(program, args, {
+        ...(cwd === undefined ? {} : { cwd }),
+        // A group of its own, so that all of it can be ended.
+        detached: true,
+        stdio: ['pipe', 'pipe', 'ignore'],
+        env: {
+          ...tracingOff,
+          ...env,
+          OPENAI_BASE_URL: context.model.baseURL,
+          OPENAI_API_KEY: context.model.apiKey,
+          OPENAI_MODEL: context.model.name,
+          TILTYARD_ROLLOUT_ID: attempt.rollout,
+          TILTYARD_ATTEMPT: attempt.attempt,
+          TILTYARD_SEED: String(seed),
+          [mark.variable]: mark.value,
+        },
+      })
+      running.set(attempt, { child, mark })
+      const output = tail(child, maxOutputBytes)
+      child.stdin.on('error', () => {})
+      child.stdin.end(JSON.stringify(task))
+      await orAborted(exitOf(child, program), signal)
+      return { output: output() }
+    },
+
+    async stop({ attempt }) {
+      const started = running.get(attempt)
+      running.delete(attempt)
+      if (started !== undefined) await endTree(started.child, started.mark, clock, graceMs)
+    },
+  }
+}
+
+function exitOf(child: ChildProcess, program: string): Promise<void> {
+  const failed = (why: string, cause?: unknown) =>
+    new TiltyardError('AGENT', `${program} ${why}`, cause === undefined ? {} : { cause })
+  const exited = new Promise<void>((resolve, reject) => {
+    child.once('error', (error) => reject(failed('could not be started', error)))
+    child.once('close', (code, signal) => {
+      if (code === 0) resolve()
+      else reject(failed(code === null ? `was ended by ${signal}` : `ended with exit code ${code}`))
+    })
+  })
+  exited.catch(() => {})
+  return exited
+}
+
+/** The last bytes of standard output, as text. */
+function tail(child: ChildProcess, maxBytes: number): () => string {
+  let kept = Buffer.alloc(0)
+  child.stdout?.on('data', (piece: Buffer) => {
+    kept = Buffer.concat([kept, piece]).subarray(-maxBytes)
+  })
+  return () => kept.toString('utf8')
+}

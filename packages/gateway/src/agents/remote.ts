@@ -1,0 +1,60 @@
+import { DeadlineError, systemClock, TiltyardError, type Clock } from '@tiltyard/core'
+
+import type { Gateway } from '../gateway.ts'
+import { orAborted } from '../waiting.ts'
+import type { Agent, AgentRun } from './agent.ts'
+
+export interface RemoteOptions {
+  readonly gateway: Gateway
+  /** An agent without call and heartbeat for so long is given up, in milliseconds. Default 600,000. */
+  readonly unresponsiveMs?: number
+  readonly clock?: Clock
+}
+
+/**
+ * Agents on other machines: they fetch work with `POST /work/next` and the worker key, play it with the key that comes with it, and
+ * say `POST {base}/rollout/end`. Rewards come by `POST {base}/rollout/reward`.
+ */
+export function remoteAgent(options: RemoteOptions): Agent {
+  const { gateway, unresponsiveMs = 600_000, clock = systemClock } = options
+
+  /** Rejects when the agent shows no sign of life for too long. */
+  const watch = async ({ attempt }: AgentRun, signal: AbortSignal): Promise<never> => {
+    for (;;) {
+      const left = attempt.lastSeen + unresponsiveMs - clock.now()
+      if (left <= 0) throw new DeadlineError('a sign of life of a remote agent', unresponsiveMs)
+      await clock.sleep(left, signal)
+    }
+  }
+
+  return {
+    name: 'remote',
+    async run(run) {
+      const { task, attempt, context, signal } = run
+      const { baseURL, apiKey, name } = context.model
+      await gateway.work.offer(
+        {
+          rollout: attempt.rollout,
+          attempt: attempt.attempt,
+          task,
+          base_url: baseURL,
+          api_key: apiKey,
+          model: name,
+        },
+        signal,
+      )
+      attempt.seen()
+      const stopWatching = new AbortController()
+      const watching = watch(run, stopWatching.signal)
+      watching.catch(() => {})
+      try {
+        const end = await orAborted(Promise.race([attempt.finished, watching]), signal)
+        if (end.status === 'failed')
+          throw new TiltyardError('AGENT', `the agent failed: ${end.error ?? 'it did not say why'}`)
+        return end.output === undefined ? {} : { output: end.output }
+      } finally {
+        stopWatching.abort()
+      }
+    },
+  }
+}

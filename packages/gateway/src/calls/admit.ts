@@ -1,0 +1,157 @@
+import {
+  deriveSeed,
+  type Clock,
+  type PolicyHandle,
+  type Renderer,
+  type SamplingSettings,
+  type Tokenizer,
+  type ToolSpec,
+} from '@tiltyard/core'
+
+import type { OpenAttempt, TakenPolicy } from '../attempt.ts'
+import { invalidRequest, unsupportedParameter } from '../errors.ts'
+import { placeConversation, type Placement } from '../graph/placement.ts'
+import type { Tags } from '../identity.ts'
+import { randomId } from '../keys.ts'
+import type { OpenRecord, SampleRecord } from './record.ts'
+import type { InferenceRequest } from './request.ts'
+
+export interface CallServices {
+  readonly clock: Clock
+  /** Tokens of a reply when the client doesn't say. */
+  readonly replyTokens: number
+  readonly samplerRetries: number
+  readonly callMs: number
+  readonly orphanMs: number
+  /** Reads texts that come to be completed as they are. */
+  readonly tokenizer: Tokenizer | undefined
+  wallClock(): number
+}
+
+/** A request that may be sampled, with all that this takes. */
+export interface Admitted {
+  readonly attempt: OpenAttempt
+  readonly request: InferenceRequest
+  readonly tags: Tags
+  readonly policy: PolicyHandle
+  readonly services: CallServices
+  readonly place: Placement
+  readonly tools: readonly ToolSpec[]
+  readonly settings: SamplingSettings
+  readonly seeds: readonly number[] | undefined
+  readonly record: OpenRecord
+  readonly untrained: SampleRecord['untrained']
+}
+
+/** Finds where a request stands and what it may use. @throws ApiError */
+export function admit(
+  attempt: OpenAttempt,
+  request: InferenceRequest,
+  tags: Tags,
+  { policy, alias, own }: TakenPolicy,
+  services: CallServices,
+): Admitted {
+  const { sampler, renderer } = policy
+  if ((request.logprobs ?? 0) > 0 && sampler.topLogprobs === undefined)
+    throw unsupportedParameter(
+      'top_logprobs',
+      'this model tells no alternatives; use logprobs alone',
+    )
+  const place = placeOf(attempt, request, alias, renderer, services.tokenizer)
+  const asked = request.maxTokens ?? services.replyTokens
+  const maxTokens = attempt.allowance(place, sampler.contextWindow, asked)
+  const { settings, overridden } = settingsOf(attempt, request, policy.sampling)
+  const record: OpenRecord = {
+    id: randomId(
+      request.route === 'responses'
+        ? 'resp_'
+        : request.route === 'completions'
+          ? 'cmpl-'
+          : 'chatcmpl-',
+    ),
+    sequence: attempt.calls.length,
+    route: request.route,
+    ...tags,
+    version: sampler.version,
+    promptTokens: place.prompt.length,
+    reusedTokens: place.reused,
+    stream: request.stream,
+    maxTokens,
+    clamped: request.maxTokens !== undefined && maxTokens < request.maxTokens,
+    overridden,
+    ignored: request.ignored,
+    status: 'running',
+    delivered: false,
+    replayed: 0,
+    samples: [],
+    ms: 0,
+  }
+  const { conversation } = request.input.kind === 'conversation' ? request.input : {}
+  const trains = own && (attempt.options.trains?.(tags) ?? tags.purpose !== 'judge')
+  return {
+    attempt,
+    request,
+    tags,
+    policy,
+    services,
+    place,
+    tools: conversation?.tools ?? [],
+    settings,
+    seeds: seedsOf(attempt, request, place),
+    record,
+    untrained: !trains ? 'filtered' : attempt.rewards.hasOutcome ? 'after_reward' : undefined,
+  }
+}
+
+function placeOf(
+  attempt: OpenAttempt,
+  { input }: InferenceRequest,
+  alias: string,
+  renderer: Renderer,
+  tokenizer: Tokenizer | undefined,
+): Placement {
+  if (input.kind === 'conversation')
+    return placeConversation(attempt.graph, alias, renderer, input.conversation)
+  if (input.kind === 'ids') return attempt.tokens.place(input.ids)
+  if (tokenizer === undefined)
+    throw invalidRequest(
+      'this gateway has no tokenizer for texts; send prompt as token ids',
+      'prompt',
+    )
+  return attempt.tokens.place(tokenizer.encode(input.text))
+}
+
+function settingsOf(
+  { options }: OpenAttempt,
+  request: InferenceRequest,
+  own: SamplingSettings,
+): { readonly settings: SamplingSettings; readonly overridden: readonly string[] } {
+  const { temperature, topK, topP } = request
+  const asked = {
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topK === undefined ? {} : { topK }),
+    ...(topP === undefined ? {} : { topP }),
+  }
+  if (options.sampling === 'respect') return { settings: { ...own, ...asked }, overridden: [] }
+  const seeded = request.seed === undefined ? [] : ['seed']
+  return {
+    settings: own,
+    overridden: [...Object.keys(asked).map((name) => wireNames[name] ?? name), ...seeded],
+  }
+}
+
+const wireNames: Readonly<Record<string, string>> = { topK: 'top_k', topP: 'top_p' }
+
+/** Seeds that depend on what was said and how often it was asked, not on what arrived first. There is no default seed. */
+function seedsOf(
+  { options }: OpenAttempt,
+  { n, seed }: InferenceRequest,
+  place: Placement,
+): readonly number[] | undefined {
+  const before = place.begin(n)
+  const each = Array.from({ length: n }, (_, index) => index)
+  if (options.seed !== undefined)
+    return each.map((index) => deriveSeed(options.seed!, 'reply', place.hash, before + index))
+  if (options.sampling !== 'respect' || seed === undefined) return undefined
+  return each.map((index) => (index === 0 ? seed : deriveSeed(seed, index)))
+}

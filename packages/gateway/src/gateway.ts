@@ -1,0 +1,224 @@
+import { asError, type PolicyHandle } from '@tiltyard/core'
+import { Hono } from 'hono'
+
+import { createAdmission } from './admission.ts'
+import { createWorkQueue, type WorkQueue } from './agents/work-queue.ts'
+import {
+  createAttempt,
+  OWN_ALIAS,
+  type Attempt,
+  type AttemptOptions,
+  type OpenAttempt,
+} from './attempt.ts'
+import { asApiError, errorResponse, invalidKey, modelNotFound, routeNotFound } from './errors.ts'
+import { infer, type InferenceServices } from './http/inference.ts'
+import { pageRoutes } from './http/page.ts'
+import { takeEnd, takeReward } from './http/rollout-routes.ts'
+import { takeWork } from './http/work-route.ts'
+import { attemptPath, placeOf, type Place } from './identity.ts'
+import { mintKey } from './keys.ts'
+import { settingsOf, type GatewayOptions } from './options.ts'
+import { createPolicies } from './policies.ts'
+import { createRegistry } from './registry.ts'
+import { createServing } from './serving.ts'
+import { orAborted } from './waiting.ts'
+
+/** Sums since the gateway began. */
+export interface GatewayCounts {
+  readonly open: number
+  readonly inFlight: number
+  readonly replayed: number
+  readonly refused: number
+  readonly failed: number
+}
+
+/** The OpenAI-compatible face of policies. One per run: what is behind it moves, its address stays. */
+export interface Gateway {
+  /** A standard fetch: hand it to a client in this process, and no socket is needed. Any origin will do. */
+  readonly fetch: typeof fetch
+  /** Where clients reach it: the server's address, or one for `fetch` alone. Without `/v1`. */
+  origin: string
+  /** Moves an alias to a policy. Calls under way, and pinned attempts, keep what they have; `released` tells when none is left. */
+  publish(alias: string, policy: PolicyHandle, released?: () => void): void
+  readonly aliases: readonly string[]
+  /** Begins an attempt. @throws StateError when one of that name is open. */
+  open(options: AttemptOptions): Attempt
+  /** A client's base URL for an attempt, labelled with an agent's name if there are several. */
+  baseURL(attempt: Attempt, agent?: string): string
+  /** Work for remote agents. */
+  readonly work: WorkQueue
+  /** Whether anybody who reaches it may call it. */
+  readonly needsNoKey: boolean
+  /** New calls wait, up to `holdMs`. */
+  pause(): void
+  resume(): void
+  /** Resolves when no call is under way. */
+  drained(): Promise<void>
+  readonly counts: GatewayCounts
+  /** Ends all attempts and refuses what comes. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Names the routes that there are, for whoever looks for others. */
+const routes = [
+  'POST /v1/chat/completions',
+  'POST /v1/responses',
+  'POST /v1/completions',
+  'GET /v1/models',
+  'POST /v1/rollout/reward',
+  'POST /v1/rollout/end',
+  'POST /v1/rollout/heartbeat',
+  'GET /healthz',
+]
+
+/** @throws ConfigError for options that don't exist or can't be. */
+export function createGateway(options: GatewayOptions = {}): Gateway {
+  const settings = settingsOf(options)
+  const { clock, wallClock, logger, workerKey } = settings
+  const policies = createPolicies()
+  for (const [alias, policy] of Object.entries(settings.policies)) policies.publish(alias, policy)
+  const registry = createRegistry()
+  const admission = createAdmission(clock, settings.holdMs)
+  const work = createWorkQueue()
+  const counts = { replayed: 0, refused: 0, failed: 0 }
+
+  const begin = (attemptOptions: AttemptOptions, closed: (attempt: OpenAttempt) => void) =>
+    createAttempt(attemptOptions, {
+      key: mintKey(),
+      maxConcurrent: settings.maxConcurrentCalls,
+      tolerance: settings.echoTolerance,
+      reasoning: settings.reasoning,
+      now: () => clock.now(),
+      policies,
+      closed,
+    })
+  const serving =
+    settings.serving === undefined ? undefined : createServing(settings.serving, begin, policies)
+  const needsNoKey =
+    !settings.requireKey || (serving !== undefined && settings.serving?.key === undefined)
+
+  const services: InferenceServices = {
+    settings,
+    admission,
+    calls: {
+      clock,
+      wallClock,
+      tokenizer: settings.tokenizer,
+      replyTokens: settings.replyTokens,
+      samplerRetries: settings.samplerRetries,
+      callMs: settings.callMs,
+      orphanMs: settings.orphanMs,
+    },
+    models: (attempt) => modelsOf(attempt),
+    count(what) {
+      counts[what] += 1
+    },
+  }
+  const modelsOf = ({ options: { policy } }: OpenAttempt) => [
+    ...new Set(['alias' in policy ? policy.alias : OWN_ALIAS, ...policies.aliases()]),
+  ]
+
+  /** Whose request it is. */
+  const identify = (headers: Headers, place: Place): OpenAttempt => {
+    const own = place.rollout === undefined ? serving?.find(headers) : undefined
+    if (own !== undefined) return own
+    const found = registry.find(headers, place)
+    if (found !== undefined) return found
+    const named = settings.requireKey ? undefined : registry.named(place)
+    if (named === undefined) throw invalidKey()
+    return named
+  }
+
+  const answer = async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url)
+    const place = placeOf(pathname)
+    const { route } = place
+    const isPost = request.method === 'POST'
+    if (isPost && inferenceRoutes.has(route))
+      return infer(identify(request.headers, place), place, request, services)
+    const { maxBodyBytes } = settings
+    if (isPost && route === '/rollout/reward')
+      return takeReward(identify(request.headers, place), request, maxBodyBytes)
+    if (isPost && route === '/rollout/end')
+      return takeEnd(identify(request.headers, place), request, maxBodyBytes)
+    if (isPost && route === '/rollout/heartbeat') {
+      identify(request.headers, place).seen()
+      return Response.json({ status: 'ok' })
+    }
+    if (request.method === 'GET' && /^\/models(\/|$)/.test(route))
+      return models(route.slice('/models/'.length), modelsOf(identify(request.headers, place)))
+    throw routeNotFound(request.method, pathname, routes)
+  }
+
+  const app = new Hono()
+  app.get('/healthz', () => Response.json({ status: 'ok' }))
+  if (workerKey !== undefined)
+    app.post('/work/next', ({ req }) => takeWork(req.raw, work, workerKey, clock))
+  if (serving !== undefined) pageRoutes(app)
+  app.all('*', ({ req }) => answer(req.raw))
+  app.onError((error) => {
+    const known = asApiError(error)
+    counts[known.answer.status >= 500 ? 'failed' : 'refused'] += 1
+    logger.debug('refused', { code: known.code, status: known.answer.status })
+    if (known.code === 'internal_error')
+      logger.error('the gateway failed', { error: asError(known.cause).name })
+    return errorResponse(known)
+  })
+
+  let origin = 'http://gateway.tiltyard.internal'
+  const gateway: Gateway = {
+    fetch: async (input, init) => {
+      const request =
+        input instanceof Request && init === undefined ? input : new Request(input, init)
+      // As fetch does it: an abort rejects at once.
+      return orAborted(Promise.resolve(app.fetch(request)), request.signal)
+    },
+    get origin() {
+      return origin
+    },
+    set origin(value) {
+      origin = value.replace(/\/+$/, '')
+    },
+    publish: (alias, policy, released) => policies.publish(alias, policy, released),
+    get aliases() {
+      return policies.aliases()
+    },
+    open(attemptOptions) {
+      const attempt = begin(attemptOptions, (closed) => registry.remove(closed))
+      registry.add(attempt)
+      return attempt
+    },
+    baseURL: ({ rollout, attempt, path }, agent) =>
+      origin + (agent === undefined ? path : attemptPath(rollout, attempt, agent)),
+    work,
+    needsNoKey,
+    pause: () => admission.pause(),
+    resume: () => admission.resume(),
+    drained: () => admission.drained(),
+    get counts() {
+      return { ...counts, open: registry.open.length, inFlight: admission.inFlight }
+    },
+    async close() {
+      admission.close()
+      await Promise.all(registry.open.map((attempt) => attempt.close()))
+      await serving?.close()
+    },
+  }
+  return gateway
+}
+
+const inferenceRoutes: ReadonlySet<string> = new Set([
+  '/chat/completions',
+  '/responses',
+  '/completions',
+])
+
+function models(id: string, known: readonly string[]): Response {
+  if (id === '') return Response.json({ object: 'list', data: known.map(modelCard) })
+  if (!known.includes(id)) throw modelNotFound(id, known)
+  return Response.json(modelCard(id))
+}
+
+function modelCard(id: string): object {
+  return { id, object: 'model', created: 0, owned_by: 'tiltyard' }
+}

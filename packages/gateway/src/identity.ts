@@ -1,0 +1,59 @@
+/** What a request's path says: labels, and what is asked for. */
+export interface Place {
+  readonly rollout?: string
+  readonly attempt?: string
+  readonly agent?: string
+  /** Without base and `/v1`, for instance `/chat/completions`. */
+  readonly route: string
+}
+
+const place = /^(?:\/r\/([^/]+)\/a\/([^/]+))?(?:\/as\/([^/]+))?(?:\/v1)*(\/.*)?$/
+
+/** Clients differ in whether they add `/v1`; a path with none, one or two of them means the same. */
+export function placeOf(pathname: string): Place {
+  const [, rollout, attempt, agent, route = '/'] = place.exec(pathname) ?? []
+  return {
+    ...(rollout === undefined ? {} : { rollout: decode(rollout) }),
+    ...(attempt === undefined ? {} : { attempt: decode(attempt) }),
+    ...(agent === undefined ? {} : { agent: decode(agent) }),
+    route: route.length > 1 ? route.replace(/\/+$/, '') : route,
+  }
+}
+
+/** The path under which an attempt is reached. */
+export function attemptPath(rollout: string, attempt: string, agent?: string): string {
+  const labelled = agent === undefined ? '' : `/as/${encodeURIComponent(agent)}`
+  return `/r/${encodeURIComponent(rollout)}/a/${encodeURIComponent(attempt)}${labelled}/v1`
+}
+
+/** Who asks, and what for. */
+export interface Tags {
+  readonly agent?: string
+  readonly purpose?: string
+}
+
+/** The header's agent before the path's before the model's suffix (`policy#planner`). */
+export function tagsOf(headers: Headers, path: Place, modelSuffix: string | undefined): Tags {
+  const agent = headers.get('x-tiltyard-agent') ?? path.agent ?? modelSuffix
+  const purpose = headers.get('x-tiltyard-purpose') ?? undefined
+  return {
+    ...(agent === undefined ? {} : { agent: agent.slice(0, MAX_TAG_CHARS) }),
+    ...(purpose === undefined ? {} : { purpose: purpose.slice(0, MAX_TAG_CHARS) }),
+  }
+}
+
+const MAX_TAG_CHARS = 100
+
+/** `policy#planner` → the model and the agent's name. */
+export function splitModel(model: string): { readonly model: string; readonly agent?: string } {
+  const at = model.indexOf('#')
+  return at === -1 ? { model } : { model: model.slice(0, at), agent: model.slice(at + 1) }
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

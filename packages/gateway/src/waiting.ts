@@ -1,0 +1,32 @@
+import { asError } from '@tiltyard/core'
+
+/** A promise that is settled from outside. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+}
+
+export function deferred<T>(): Deferred<T> {
+  let settle: ((value: T) => void) | undefined
+  const promise = new Promise<T>((resolve) => {
+    settle = resolve
+  })
+  return { promise, resolve: (value) => settle?.(value) }
+}
+
+/** The work's result, or the signal's reason as soon as it aborts. */
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  const done = new AbortController()
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(asError(signal.reason)), {
+      once: true,
+      signal: done.signal,
+    })
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    done.abort()
+  }
+}

@@ -1,0 +1,356 @@
+import { expect, test } from 'vitest'
+
+import { bytes, byteTokenizer, mark, reply } from './support/byte-renderer.ts'
+import { bench, chatTools, events, toolResult, user } from './support/harness.ts'
+import { byteSampler } from './support/sampler.ts'
+
+interface Chunk {
+  readonly choices: readonly {
+    readonly index: number
+    readonly delta: {
+      readonly content?: string
+      readonly reasoning_content?: string
+      readonly tool_calls?: readonly {
+        readonly index: number
+        readonly id?: string
+        readonly function: { readonly name?: string; readonly arguments: string }
+      }[]
+    }
+    readonly finish_reason: string | null
+  }[]
+  readonly usage?: object | null
+}
+
+test('§18.11 finish_reason is tool_calls with calls, length at the limit, stop otherwise, streamed or not', async () => {
+  const cases = [
+    ['⟦look {"at": 1}⟧', 100, 'tool_calls'],
+    ['a long story', 4, 'length'],
+    ['short', 100, 'stop'],
+  ] as const
+  for (const [answer, max_tokens, finish] of cases) {
+    const { chat, post } = bench([answer])
+    const plain = await chat([user('go')], { max_tokens })
+    expect(plain.choices[0]!.finish_reason).toBe(finish)
+    const messages = [user('again')]
+    const streamed = await post('/chat/completions', { messages, max_tokens, stream: true })
+    const last = (await events(streamed)).at(-2) as Chunk
+    expect(last.choices[0]!.finish_reason).toBe(finish)
+  }
+})
+
+test('§18.12 usage counts the tokens that the sampler saw and gave, and the prefix that was there before', async () => {
+  const { chat, sampler } = bench(['⟦look {}⟧', 'done'])
+  const first = await chat([user('go')], { tools: chatTools('look') })
+  expect(first.usage.prompt_tokens).toBe(sampler.seen[0]!.prompt.length)
+  expect(first.usage.completion_tokens).toBe(reply('⟦look {}⟧').length)
+  expect(first.usage.prompt_tokens_details.cached_tokens).toBe(0)
+  const said = first.choices[0]!.message
+  const second = await chat([user('go'), said, toolResult(said.tool_calls![0]!.id, 'here')], {
+    tools: chatTools('look'),
+  })
+  expect(second.usage.prompt_tokens).toBe(sampler.seen[1]!.prompt.length)
+  expect(second.usage.prompt_tokens_details.cached_tokens).toBe(
+    first.usage.prompt_tokens + first.usage.completion_tokens,
+  )
+})
+
+test('§18.13 F58 a streamed call begins with index, id and name, and its pieces join to the arguments', async () => {
+  const long = JSON.stringify({ text: 'x'.repeat(700) })
+  const { chat, post } = bench([`ok⟦look ${long}⟧⟦take {"n": 2}⟧`])
+  const plain = (await chat([user('go')])).choices[0]!.message
+  const streamed = await post('/chat/completions', { messages: [user('more')], stream: true })
+  const deltas = ((await events(streamed)).slice(0, -1) as Chunk[]).flatMap(
+    (chunk) => chunk.choices[0]?.delta.tool_calls ?? [],
+  )
+  const first = [0, 1].map((index) => deltas.find((delta) => delta.index === index)!)
+  expect(first).toMatchObject([
+    { id: expect.stringMatching(/^call_.{20}/), function: { name: 'look', arguments: '' } },
+    { id: expect.stringMatching(/^call_.{20}/), function: { name: 'take', arguments: '' } },
+  ])
+  const later = deltas.filter((delta) => !first.includes(delta))
+  expect(later.every((delta) => !('name' in delta.function))).toBe(true)
+  const joined = [0, 1].map((index) =>
+    later.flatMap((delta) => (delta.index === index ? [delta.function.arguments] : [])).join(''),
+  )
+  expect(joined).toEqual(plain.tool_calls!.map((call) => call.function.arguments))
+})
+
+test('§18.14 F51 role first, one finish chunk, usage only if asked for, then [DONE]', async () => {
+  const { post } = bench(['hello'])
+  const ask = async (more: object) =>
+    events(await post('/chat/completions', { messages: [user('go')], stream: true, ...more }))
+  const plain = await ask({})
+  expect((plain[0] as Chunk).choices[0]!.delta).toEqual({ role: 'assistant', content: '' })
+  expect(plain.at(-1)).toBe('[DONE]')
+  const chunks = plain.slice(0, -1) as Chunk[]
+  expect(chunks.filter(({ choices }) => choices.length === 0)).toEqual([])
+  expect(chunks.filter(({ choices }) => choices[0]?.finish_reason != null)).toHaveLength(1)
+  const counted = await ask({ stream_options: { include_usage: true } })
+  const usage = counted.at(-2) as Chunk
+  expect(usage.choices).toEqual([])
+  expect(usage.usage).toMatchObject({ completion_tokens: 6 })
+})
+
+test('§18.15 F55 characters that lie in several tokens stream whole and equal the text of the same reply unstreamed', async () => {
+  const said = 'Grüße 👩‍👩‍👧 你好'
+  const { chat, post } = bench([said])
+  const streamed = await events(
+    await post('/chat/completions', { messages: [user('go')], stream: true }),
+  )
+  const pieces = (streamed.slice(0, -1) as Chunk[]).map(
+    ({ choices }) => choices[0]!.delta.content ?? '',
+  )
+  expect(pieces.length).toBeGreaterThan(8)
+  expect(pieces.join('')).toBe(said)
+  expect(pieces.join('')).not.toContain('\uFFFD')
+  expect((await chat([user('go')])).choices[0]!.message.content).toBe(said)
+})
+
+test('F55 a reply that ends inside a character keeps its ids, and its log-probabilities have bytes', async () => {
+  const cut = { ids: bytes('é').slice(0, 1), stop: 'length' } as const
+  const { chat, record } = bench([cut], { gateway: { tokenizer: byteTokenizer } })
+  const { choices } = await chat([user('go')], { logprobs: true })
+  expect(choices[0]!.logprobs!.content[0]!.bytes).toEqual([0xc3])
+  expect([...record.replies[0]!.sample.ids]).toEqual([0xc3])
+})
+
+test('§18.18 ids of calls are unique over all calls of a rollout', async () => {
+  const { chat } = bench(['⟦a {}⟧⟦b {}⟧'])
+  const ids: string[] = []
+  for (let turn = 0; turn < 5; turn += 1) {
+    const { choices } = await chat([user('go')], { n: 2 })
+    for (const { message } of choices) ids.push(...message.tool_calls!.map(({ id }) => id))
+  }
+  expect(new Set(ids).size).toBe(20)
+})
+
+test('§18.19 content is null when there are only calls, and holds no call markup', async () => {
+  const { chat } = bench(['⟦a {}⟧', 'Well.⟦a {}⟧', ''])
+  expect((await chat([user('1')])).choices[0]!.message.content).toBeNull()
+  expect((await chat([user('2')])).choices[0]!.message.content).toBe('Well.')
+  expect((await chat([user('3')])).choices[0]!.message.content).toBe('')
+})
+
+test('§18.20 n = 3 gives three choices of one prompt, streamed or not', async () => {
+  const { chat, post, attempt, record } = bench(['one', 'two', 'three'])
+  const plain = await chat([user('go')], { n: 3 })
+  expect(plain.choices.map(({ message }) => message.content)).toEqual(['one', 'two', 'three'])
+  expect(attempt.calls[0]!.samples.map(({ fork }) => fork)).toEqual([
+    undefined,
+    'sibling',
+    'sibling',
+  ])
+  expect(new Set(record.replies.map(({ prompt }) => prompt)).size).toBe(1)
+  const streamed = await events(
+    await post('/chat/completions', { messages: [user('b')], n: 3, stream: true }),
+  )
+  const ended = (streamed.slice(0, -1) as Chunk[]).filter(
+    ({ choices }) => choices[0]!.finish_reason !== null,
+  )
+  expect(ended.map(({ choices }) => choices[0]!.index).toSorted((a, b) => a - b)).toEqual([0, 1, 2])
+})
+
+test('§18.21 the smaller of max_tokens and max_completion_tokens counts, and the window bounds it', async () => {
+  const sampler = byteSampler(['hello'], { contextWindow: 20 })
+  const { chat, attempt } = bench([], { sampler })
+  await chat([user('go')], { max_tokens: 5 })
+  await chat([user('go')], { max_completion_tokens: 5 })
+  await chat([user('go')], { max_tokens: 9, max_completion_tokens: 5 })
+  await chat([user('go')], { max_tokens: 900 })
+  const room = 20 - sampler.seen[0]!.prompt.length
+  expect(sampler.seen.map(({ request }) => request.maxTokens)).toEqual([5, 5, 5, room])
+  expect(attempt.calls.map(({ clamped }) => clamped)).toEqual([false, false, false, true])
+})
+
+test('§18.22 a stop text ends the reply before it; the ids kept are the shortest that hold it, and the next turn goes on from them', async () => {
+  const { chat, post, sampler, record } = bench(['one STOP two', 'next'])
+  const first = await chat([user('go')], { stop: 'STOP' })
+  expect(first.choices[0]!.message.content).toBe('one ')
+  expect(first.choices[0]!.finish_reason).toBe('stop')
+  const { ids, logprobs } = record.replies[0]!.sample
+  expect([...ids]).toEqual(bytes('one STOP'))
+  expect(logprobs).toHaveLength(ids.length)
+  await chat([user('go'), { role: 'assistant', content: 'one ' }, user('and?')])
+  const before = [...sampler.seen[0]!.prompt, ...ids]
+  expect([...sampler.seen[1]!.prompt].slice(0, before.length)).toEqual(before)
+
+  const { post: again } = bench(['one STOP two'])
+  void post
+  const streamed = await events(
+    await again('/chat/completions', { messages: [user('go')], stop: ['STOP'], stream: true }),
+  )
+  const text = (streamed.slice(0, -1) as Chunk[])
+    .map((it) => it.choices[0]!.delta.content ?? '')
+    .join('')
+  expect(text).toBe('one ')
+})
+
+test('§18.23 parallel_tool_calls: false ends the reply, and its ids, after the first call', async () => {
+  const { chat, record } = bench(['⟦a {}⟧⟦b {}⟧'])
+  const { choices } = await chat([user('go')], { parallel_tool_calls: false })
+  expect(choices[0]!.message.tool_calls).toHaveLength(1)
+  expect([...record.replies[0]!.sample.ids]).toEqual(reply('⟦a {}⟧', false))
+  expect(record.replies[0]!.sample.logprobs).toHaveLength(reply('⟦a {}⟧', false).length)
+})
+
+test('§18.24 tool_choice none shows no tools; a forced call is refused', async () => {
+  const { chat, sampler } = bench(['no'])
+  await chat([user('go')], { tools: chatTools('look'), tool_choice: 'none' })
+  expect(sampler.seen[0]!.prompt).not.toContain(mark.system)
+  const forced = await chat([user('go')], { tools: chatTools('look'), tool_choice: 'required' })
+  expect(forced.status).toBe(400)
+  expect(forced.error).toMatchObject({ code: 'unsupported_parameter', param: 'tool_choice' })
+})
+
+test('§18.25 there is no default seed; a seeded attempt gives equal requests different seeds', async () => {
+  const plain = bench(['x'])
+  for (let index = 0; index < 8; index += 1) await plain.chat([user('go')])
+  expect(plain.sampler.seen.every(({ request }) => request.seeds === undefined)).toBe(true)
+  const seeded = bench(['x'], { attempt: { seed: 7 } })
+  for (let index = 0; index < 8; index += 1) await seeded.chat([user('go')])
+  expect(new Set(seeded.sampler.seen.map(({ request }) => request.seeds![0])).size).toBe(8)
+})
+
+test('§18.26 a temperature of the client is taken, not used, recorded and named', async () => {
+  const { chat, sampler, attempt } = bench(['x'])
+  const { status, headers } = await chat([user('go')], { temperature: 0 })
+  expect(status).toBe(200)
+  expect(sampler.seen[0]!.request.temperature).toBeUndefined()
+  expect(attempt.calls[0]!.overridden).toEqual(['temperature'])
+  expect(headers.get('x-tiltyard-ignored')).toBe('temperature')
+  const own = bench(['x'], { attempt: { sampling: 'respect' } })
+  await own.chat([user('go')], { temperature: 0 })
+  expect(own.sampler.seen[0]!.request.temperature).toBe(0)
+})
+
+test.each([
+  ['frequency_penalty', 1],
+  ['presence_penalty', 0.5],
+  ['logit_bias', { 5: 1 }],
+  ['functions', []],
+  ['min_p', 0.1],
+])('§18.27 %s is refused by name', async (param, value) => {
+  const { chat, sampler } = bench(['x'])
+  const { status, error } = await chat([user('go')], { [param]: value })
+  expect(status).toBe(400)
+  expect(error).toMatchObject({ code: 'unsupported_parameter', param })
+  expect(sampler.seen).toEqual([])
+})
+
+test('§18.27 fields without effect are named in a header', async () => {
+  const { chat } = bench(['x'])
+  const { headers } = await chat([user('go')], {
+    shiny: 1,
+    response_format: { type: 'json_object' },
+  })
+  expect(headers.get('x-tiltyard-ignored')).toBe('response_format, shiny')
+  const strict = { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: {} } }
+  expect((await chat([user('go')], { response_format: strict })).status).toBe(400)
+})
+
+test('§18.28 log-probabilities come one per sampled token; alternatives are real or refused', async () => {
+  const plain = bench(['hi'], { gateway: { tokenizer: byteTokenizer } })
+  const { choices } = await plain.chat([user('go')], { logprobs: true })
+  expect(choices[0]!.logprobs!.content.map(({ token }) => token)).toEqual(['h', 'i', ''])
+  expect((await plain.chat([user('go')], { logprobs: true, top_logprobs: 2 })).status).toBe(400)
+  const sampler = byteSampler(['hi'], { alternatives: true })
+  const rich = bench([], { sampler, gateway: { tokenizer: byteTokenizer } })
+  const answer = await rich.chat([user('go')], { logprobs: true, top_logprobs: 2 })
+  expect(answer.choices[0]!.logprobs!.content[0]!.top_logprobs).toMatchObject([
+    { token: 'a', logprob: -1 },
+    { token: 'b', logprob: -2 },
+  ])
+})
+
+test('§18.31 every error has the form that clients read', async () => {
+  const { gateway, attempt, post } = bench(['x'], { gateway: { maxBodyBytes: 100 } })
+  const url = `${gateway.baseURL(attempt)}/chat/completions`
+  const headers = { authorization: `Bearer ${attempt.key}` }
+  const bad = await Promise.all([
+    gateway.fetch(url, { method: 'POST', headers, body: '{"messages": [' }),
+    gateway.fetch(url, { method: 'POST', headers, body: '[]' }),
+    post('/chat/completions', { messages: [user('x'.repeat(200))] }),
+    post('/chat/completions', { messages: [] }),
+    post('/embeddings', {}),
+    gateway.fetch(`${gateway.origin}/nowhere`),
+  ])
+  expect(bad.map(({ status }) => status)).toEqual([400, 400, 400, 400, 404, 404])
+  for (const response of bad) {
+    expect(response.headers.get('content-type')).toContain('application/json')
+    expect(response.headers.get('x-should-retry')).toBe('false')
+    const { error } = (await response.json()) as { error: Record<string, unknown> }
+    expect(Object.keys(error).toSorted()).toEqual(['code', 'message', 'param', 'type'])
+  }
+})
+
+test('§18.32 models lists aliases; an unknown name means the policy, or is refused when names are strict', async () => {
+  const { gateway, attempt, chat } = bench(['x'])
+  const list = await gateway.fetch(`${gateway.baseURL(attempt)}/models`, {
+    headers: { 'x-api-key': attempt.key },
+  })
+  expect(await list.json()).toMatchObject({ data: [{ id: 'policy' }] })
+  expect((await chat([user('go')], { model: 'gpt-4o' })).status).toBe(200)
+  const strict = bench(['x'], { gateway: { strictModels: true } })
+  const refused = await strict.chat([user('go')], { model: 'gpt-4o' })
+  expect(refused.status).toBe(404)
+  expect(refused.error).toMatchObject({ code: 'model_not_found' })
+})
+
+test('§18.33 developer is system, parts of text are text, images are refused', async () => {
+  const { chat, sampler } = bench(['x'])
+  await chat([{ role: 'system', content: 'be kind' }, user('go')])
+  await chat([
+    {
+      role: 'developer',
+      content: [
+        { type: 'text', text: 'be ' },
+        { type: 'text', text: 'kind' },
+      ],
+    },
+    { role: 'user', content: [{ type: 'text', text: 'go' }] },
+  ])
+  expect(sampler.seen[1]!.prompt).toEqual(sampler.seen[0]!.prompt)
+  const image = { type: 'image_url', image_url: { url: 'data:,' } }
+  const refused = await chat([{ role: 'user', content: [image] }])
+  expect(refused.error).toMatchObject({ code: 'unsupported_content', param: 'messages[0].content' })
+})
+
+test('§18.43 token ids come only when asked for, and never inside the message', async () => {
+  const { chat, post } = bench(['hi'])
+  const plain = await chat([user('go')])
+  expect(plain).not.toHaveProperty('prompt_token_ids')
+  const asked = await chat([user('go')], { return_token_ids: true })
+  expect(asked.choices[0]!.token_ids).toEqual(reply('hi'))
+  expect(asked.prompt_token_ids).toHaveLength(asked.usage.prompt_tokens)
+  expect(Object.keys(asked.choices[0]!.message).toSorted()).toEqual(['content', 'refusal', 'role'])
+  const streamed = await events(
+    await post('/chat/completions', {
+      messages: [user('go')],
+      stream: true,
+      return_token_ids: true,
+    }),
+  )
+  expect(streamed[0]).toMatchObject({ prompt_token_ids: asked.prompt_token_ids })
+  expect(streamed.at(-2)).toMatchObject({ choices: [{ token_ids: reply('hi') }] })
+})
+
+test('F13 of a reply that reached the limit no call is given, streamed or not', async () => {
+  const cut = { ids: reply('⟦a {}⟧⟦b {"x": ', false), stop: 'length' } as const
+  const { chat, post } = bench([cut])
+  const { choices } = await chat([user('go')])
+  expect(choices[0]!.finish_reason).toBe('length')
+  expect(choices[0]!.message).not.toHaveProperty('tool_calls')
+  const streamed = await events(
+    await post('/chat/completions', { messages: [user('b')], stream: true }),
+  )
+  expect(JSON.stringify(streamed)).not.toContain('tool_calls')
+})
+
+test('F49 ids and log-probabilities of a streamed reply are those of the same reply unstreamed', async () => {
+  const { chat, post, record } = bench(['‹hm›well⟦a {"k": 1}⟧'])
+  await chat([user('go')])
+  await (await post('/chat/completions', { messages: [user('b')], stream: true })).text()
+  const [plain, streamed] = record.replies
+  expect(streamed!.sample).toEqual(plain!.sample)
+  expect([...plain!.sample.ids]).toEqual(reply('‹hm›well⟦a {"k": 1}⟧'))
+})
