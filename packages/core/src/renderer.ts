@@ -42,6 +42,8 @@ export interface Renderer extends Contract<'renderer/1'> {
    * @throws ConfigError when `on` can't be expressed, or a trained reply contradicts the prompt.
    */
   supervised(conversation: Conversation, on: TrainOn): readonly WeightedTokens[]
+  /** The conversation as it stands, without the header of a next reply: for comparing with a template's output. Optional. */
+  transcript?(conversation: Conversation): RenderedPrompt
 }
 
 /** Whether prompt k+1 of a re-rendered conversation starts with prompt k plus the canonical reply. */
