@@ -1,1 +1,5 @@
-export {}
+export { qwenRendererFromTemplate, type TemplateRequest } from './from-template.ts'
+export { qwenImageTokens } from './images.ts'
+export { layoutNames, type LayoutName } from './layouts/layout.ts'
+export type { QwenRendererOptions } from './options.ts'
+export { qwenRenderer } from './qwen-renderer.ts'
