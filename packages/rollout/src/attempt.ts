@@ -99,12 +99,13 @@ async function recordEnd(
   ending: Ending,
   ms = 0,
 ): Promise<Ending & { readonly sequences: readonly TokenSequence[] }> {
-  const { run } = options
+  const { run, signal } = options
   let sequences: readonly TokenSequence[] = []
   try {
     sequences = sequencesOf(recorder.replies)
     if (run.writer !== undefined) {
-      await appendRecord(run, episodeEvent(place, { ...recorder, sequences }, ending.end, ms))
+      const event = episodeEvent(place, { ...recorder, sequences }, ending.end, ms)
+      await appendRecord(run, event, signal)
     }
     return { ...ending, sequences }
   } catch (error) {
@@ -131,7 +132,7 @@ function scoringOptions({ run, signal }: LifecycleOptions): ScoringOptions {
 
 /** Judges what needs the record only, rewards, and writes the score down. */
 async function conclude(options: LifecycleOptions, scored: Scored): Promise<Attempt> {
-  const { run, plan, key } = options
+  const { run, plan, key, signal } = options
   const scoring = await judge(options, scored)
   if (scoring.kind === 'cancelled') return { kind: 'cancelled' }
   const metrics = playMetricsOf(scored.recorder.counts, scored.end, scored.sequences)
@@ -158,7 +159,7 @@ async function conclude(options: LifecycleOptions, scored: Scored): Promise<Atte
   }
   try {
     // A group's rule may still change the reward; the group writes it down then.
-    if (plan.groupReward === undefined) await appendRecord(run, scoreEvent(episode))
+    if (plan.groupReward === undefined) await appendRecord(run, scoreEvent(episode), signal)
   } catch (error) {
     return overAlready(failedEnding(options, 'record', error))
   }

@@ -120,7 +120,7 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
     },
 
     count(name, amount) {
-      if (!isLate(`count of ${name}`)) count(name, amount)
+      if (!isClosed) count(name, amount)
     },
 
     close() {

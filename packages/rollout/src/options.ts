@@ -46,7 +46,7 @@ export interface Waits {
   readonly endMs?: number
   /** What code gets to stop after its deadline. Default 10,000. */
   readonly graceMs?: number
-  /** What playing, ending and closing get to stop, each, after a cancellation. Default 500. */
+  /** What playing, ending, closing and each of their records get after a cancellation. Default 300: 2 s in all. */
   readonly cancelMs?: number
 }
 

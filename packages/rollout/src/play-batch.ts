@@ -1,10 +1,10 @@
 import type { GroupKey, GroupPlan } from '@tiltyard/core'
 
+import { createCancellation } from './cancellation.ts'
 import type { RolloutOptions } from './options.ts'
 import { playGroupOf } from './play-group.ts'
 import type { PlayedGroup } from './played.ts'
 import { createRun } from './run.ts'
-import { linkedController } from './settle.ts'
 
 /**
  * Plays groups at once, as far as the slots go, and gives each when it is over. The key's `group` is the plan's place in the
@@ -16,8 +16,8 @@ export async function* playBatch(
   place: Omit<GroupKey, 'group'>,
   options: RolloutOptions,
 ): AsyncGenerator<PlayedGroup, void, undefined> {
-  const { controller, unlink } = linkedController(options.signal)
-  const run = createRun({ ...options, signal: controller.signal })
+  const run = createRun(options)
+  const cancellation = createCancellation(options.signal)
   const results: (() => PlayedGroup)[] = []
   let wake: (() => void) | undefined
   const put = (result: () => PlayedGroup) => {
@@ -25,7 +25,7 @@ export async function* playBatch(
     wake?.()
   }
   const playing = plans.map((plan, group) =>
-    playGroupOf(run, plan, { ...place, group }).then(
+    playGroupOf({ ...run, signal: cancellation.signal() }, plan, { ...place, group }).then(
       (played) => put(() => played),
       (error: unknown) =>
         put(() => {
@@ -43,8 +43,8 @@ export async function* playBatch(
       yield results.shift()!()
     }
   } finally {
-    controller.abort(new Error('the rest of the batch is not wanted any more'))
+    cancellation.cancel(new Error('the rest of the batch is not wanted any more'))
     await Promise.all(playing)
-    unlink()
+    cancellation.unlink()
   }
 }

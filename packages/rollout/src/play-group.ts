@@ -10,6 +10,7 @@ import {
 } from '@tiltyard/core'
 
 import { playAttempt } from './attempt.ts'
+import { createCancellation, type Cancellation } from './cancellation.ts'
 import { isFatal, type EpisodeError } from './episode-error.ts'
 import { createRetryPolicy } from './failure-policy.ts'
 import type { RolloutOptions } from './options.ts'
@@ -17,7 +18,6 @@ import type { AttemptFailure, PlayedEpisode, PlayedGroup } from './played.ts'
 import { groupEvent, scoreEvent } from './recorded.ts'
 import { appendRecord, createRun, type Run } from './run.ts'
 import { withGroupRewards } from './scoring.ts'
-import { linkedController } from './settle.ts'
 
 /**
  * Plays a group: `plan.size` episodes of one task instance, each in a slot of its own, failed ones again as the failure policy
@@ -43,9 +43,9 @@ export async function playGroupOf(run: Run, plan: GroupPlan, key: GroupKey): Pro
   }
   run.signal?.throwIfAborted()
   const begin = run.clock.now()
-  const { controller, unlink } = linkedController(run.signal)
+  const cancellation = createCancellation(run.signal)
   try {
-    const group = await playMembers(run, plan, key, controller)
+    const group = await playMembers(run, plan, key, cancellation)
     const played: PlayedGroup = {
       key,
       task: plan.task,
@@ -53,11 +53,12 @@ export async function playGroupOf(run: Run, plan: GroupPlan, key: GroupKey): Pro
       ...group,
       ms: run.clock.now() - begin,
     }
-    if (run.recordGroup !== false) await appendRecord(run, groupEvent(played))
+    if (run.recordGroup !== false)
+      await appendRecord(run, groupEvent(played), cancellation.signal())
     run.notify({ type: 'group', group: played })
     return played
   } finally {
-    unlink()
+    cancellation.unlink()
   }
 }
 
@@ -67,9 +68,8 @@ async function playMembers(
   run: Run,
   plan: GroupPlan,
   groupKey: GroupKey,
-  controller: AbortController,
+  cancellation: Cancellation,
 ): Promise<Members> {
-  const { signal } = controller
   const retries = createRetryPolicy(run.failures, plan.size, run.retryBudget)
   const failures: AttemptFailure[] = []
   const instances = new Set<string>()
@@ -77,9 +77,9 @@ async function playMembers(
 
   /** Calls the group off: with an error for the caller, or as dropped. */
   const stop = (why: { readonly error?: unknown; readonly dropped?: string }) => {
-    if (stopped !== undefined || signal.aborted) return
+    if (stopped !== undefined || cancellation.isCancelled) return
     stopped = why
-    controller.abort(new Error(`group ${groupId(groupKey)} was called off`))
+    cancellation.cancel(new Error(`group ${groupId(groupKey)} was called off`))
   }
   const report = async (key: EpisodeKey, phase: FailurePhase, cause: unknown, retried: boolean) => {
     const failure = { key, phase, error: summarizeError(cause) }
@@ -95,8 +95,13 @@ async function playMembers(
       retried,
     }
     run.logger.warn('an episode failed', fields)
-    // A record that takes nothing is reported by what comes next; this one is told already.
-    await appendRecord(run, { type: 'failure', ...failure }).catch(() => {})
+    // A record that takes nothing is reported by what comes next; a cancelled group has no time to wait for it.
+    const recorded = appendRecord(
+      run,
+      { type: 'failure', ...failure },
+      cancellation.signal(),
+    ).catch(() => {})
+    if (!cancellation.isCancelled) await recorded
   }
   const onInstance = (instance: string) => {
     instances.add(instance)
@@ -112,6 +117,7 @@ async function playMembers(
   }
 
   const playMember = async (member: number): Promise<PlayedEpisode | undefined> => {
+    const signal = cancellation.signal()
     for (let attempt = 0; ; attempt += 1) {
       const key = { ...groupKey, member, attempt }
       const onSideFailure = (phase: FailurePhase, cause: unknown) =>
@@ -124,7 +130,8 @@ async function playMembers(
         return result.episode
       }
       const { error } = result
-      const isRetried = !signal.aborted && !isFatal(error.phase, error.cause) && retries.take()
+      const isRetried =
+        !cancellation.isCancelled && !isFatal(error.phase, error.cause) && retries.take()
       await report(key, error.phase, error.cause, isRetried)
       if (!isRetried) {
         giveUp(error)
@@ -142,6 +149,7 @@ async function playMembers(
     run,
     plan,
     members.filter((episode) => episode !== undefined),
+    cancellation.signal(),
   )
   const dropped = stopped?.dropped ?? retries.verdict(episodes.length)
   return { episodes, failures, ...(dropped === undefined ? {} : { dropped }) }
@@ -152,10 +160,11 @@ async function rewardTogether(
   run: Run,
   plan: GroupPlan,
   episodes: readonly PlayedEpisode[],
+  signal: AbortSignal,
 ): Promise<readonly PlayedEpisode[]> {
   if (plan.groupReward === undefined) return episodes
   const rewards = withGroupRewards(plan.groupReward, episodes)
   const rewarded = episodes.map((episode, index) => ({ ...episode, reward: rewards[index]! }))
-  for (const episode of rewarded) await appendRecord(run, scoreEvent(episode))
+  for (const episode of rewarded) await appendRecord(run, scoreEvent(episode), signal)
   return rewarded
 }

@@ -67,14 +67,14 @@ function guardedObserver(
 }
 
 /**
- * Hands an event to the run's record. Once the run is cancelled the record gets no more than `cancelMs` to take it.
+ * Hands an event to the run's record. Once `signal` is aborted the record gets no more than `cancelMs` to take it.
  * @throws what the record said.
  */
-export async function appendRecord(run: Run, event: RunEvent): Promise<void> {
-  const { writer, waits, clock, signal } = run
+export async function appendRecord(run: Run, event: RunEvent, signal: AbortSignal): Promise<void> {
+  const { writer, waits, clock } = run
   if (writer === undefined) return
   const { cancelMs } = waits
-  const time = signal?.aborted === true ? { milliseconds: cancelMs } : { signal, cancelMs }
+  const time = signal.aborted ? { milliseconds: cancelMs } : { signal, cancelMs }
   const waitingFor = `the record to take an event of kind ${event.type}`
   const result = await settle(() => writer.append(event), {
     waitingFor,

@@ -89,15 +89,3 @@ async function started<T>(
 ): Promise<T> {
   return work(signal)
 }
-
-/** A controller that is aborted with an outer signal. `unlink` when done, so that a long-lived signal keeps nothing. */
-export function linkedController(outer: AbortSignal | undefined): {
-  readonly controller: AbortController
-  readonly unlink: () => void
-} {
-  const controller = new AbortController()
-  const abort = () => controller.abort(outer?.reason)
-  if (outer?.aborted === true) abort()
-  else outer?.addEventListener('abort', abort, { once: true })
-  return { controller, unlink: () => outer?.removeEventListener('abort', abort) }
-}

@@ -8,5 +8,5 @@ export const waitDefaults: Required<Waits> = {
   scoreMs: 600_000,
   endMs: 30_000,
   graceMs: 10_000,
-  cancelMs: 500,
+  cancelMs: 300,
 }

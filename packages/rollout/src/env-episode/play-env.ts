@@ -204,13 +204,14 @@ async function stepEnv(
   toolCallsLeft: number,
 ): Promise<Step> {
   const { toolMs } = context.limits
-  const callsMs = (toolMs ?? 0) * (message.toolCalls?.length ?? 0)
+  const callsMs =
+    toolMs === undefined ? 0 : toolMs * (message.toolCalls?.length ?? 0) + waits.graceMs
   const result = await settle(
     (signal) =>
       env.step(message, { signal, toolCallsLeft, ...(toolMs === undefined ? {} : { toolMs }) }),
     {
       waitingFor: 'a step of the environment',
-      milliseconds: Math.max(waits.stepMs, callsMs + waits.graceMs),
+      milliseconds: Math.max(waits.stepMs, callsMs),
       graceMs: waits.graceMs,
       signal: context.signal,
       clock,

@@ -1,0 +1,561 @@
+import {
+  ConfigError,
+  isRewarded,
+  UnsupportedError,
+  type GroupPlan,
+  type RunWriter,
+} from '@tiltyard/core'
+import {
+  charRenderer,
+  failingSampler,
+  memoryRunIndex,
+  scriptedEnv,
+  scriptedPlan,
+  scriptedSampler,
+  simulatedClock,
+  slowSampler,
+  type ScriptedEnv,
+} from '@tiltyard/testkit'
+import { describe, expect, test } from 'vitest'
+
+import {
+  cookbookReward,
+  createRetryBudget,
+  createSlots,
+  EpisodeError,
+  playBatch,
+  playGroup,
+  viableSize,
+  type PlayedGroup,
+  type RolloutEvent,
+} from '../src/index.ts'
+import { groupKey, play, playOne, rollout } from './support/play.ts'
+
+const rewardsOf = ({ episodes }: PlayedGroup) =>
+  episodes.map(({ reward }) => (isRewarded(reward) ? reward.reward : reward.unscored))
+
+/** A sampler that fails at these calls, counted from 0. */
+function failingAt(...calls: readonly number[]) {
+  return failingSampler(scriptedSampler(['done']), (index) =>
+    calls.includes(index) ? new TypeError(`call ${index} broke`) : undefined,
+  )
+}
+
+describe('slots', () => {
+  test('statement 22, E2: a group whose members are all cut ends, scored, within its slots', async () => {
+    const slots = createSlots(2)
+    const plan = scriptedPlan(4, () => scriptedEnv({ score: () => 0.25 }), {
+      reward: cookbookReward(),
+    })
+    const group = await play(plan, { replies: ['too long'], limits: { replyTokens: 4 }, slots })
+    for (const reward of rewardsOf(group)) expect(reward).toBeCloseTo(0.15, 6)
+    expect(group.episodes.map(({ end }) => end)).toEqual(
+      Array.from({ length: 4 }, () => ({ kind: 'cut', by: 'reply_tokens' })),
+    )
+    expect(slots).toMatchObject({ peak: 2, inUse: 0 })
+  })
+
+  test.each([
+    [16, 1],
+    [6, 2],
+    [16, 8],
+  ])(
+    'F18: a group of %d with %d slots finishes, all cut or half of it',
+    async (size, slotCount) => {
+      const replies = ['much too long']
+      const all = await play(
+        scriptedPlan(size, () => scriptedEnv()),
+        {
+          replies,
+          slotCount,
+          limits: { replyTokens: 4 },
+        },
+      )
+      expect(all.episodes).toHaveLength(size)
+      const half = await play(
+        scriptedPlan(size, () => scriptedEnv()),
+        {
+          replies: ({ index }) => (index < size / 2 ? 'much too long' : 'ok'),
+          slotCount,
+          limits: { replyTokens: 4 },
+        },
+      )
+      expect(half.episodes.map(({ end }) => end.kind)).toEqual(
+        Array.from({ length: size }, (_, member) => (member < size / 2 ? 'cut' : 'completed')),
+      )
+    },
+  )
+
+  test('a cut member is scored and frees its slot while a sibling still plays', async () => {
+    const clock = simulatedClock()
+    const sampler = slowSampler(
+      scriptedSampler(({ index }) => (index === 0 ? 'too long' : 'ok')),
+      {
+        milliseconds: (index) => (index === 0 ? 10 : 10_000),
+        clock,
+      },
+    )
+    const slots = createSlots(2)
+    const ended: [number, number][] = []
+    await play(
+      scriptedPlan(3, () => scriptedEnv()),
+      {
+        sampler,
+        clock,
+        slots,
+        limits: { replyTokens: 4 },
+        observer(event) {
+          if (event.type === 'episode') ended.push([event.episode.key.member, clock.now()])
+        },
+      },
+    )
+    expect(ended).toEqual([
+      [0, 10],
+      [1, 10_000],
+      [2, 10_010],
+    ])
+  })
+
+  test('F19: the bound counts live episodes over all groups, training and evaluation together', async () => {
+    const clock = simulatedClock()
+    let live = 0
+    let most = 0
+    const plan = () =>
+      scriptedPlan(5, () =>
+        scriptedEnv({
+          onStart() {
+            live += 1
+            most = Math.max(most, live)
+          },
+          onClose() {
+            live -= 1
+          },
+        }),
+      )
+    const sampler = slowSampler(scriptedSampler(['done']), { milliseconds: 5, clock })
+    const run = rollout({ sampler, clock, slotCount: 3 })
+    await clock.drive(
+      Promise.all([
+        collect(playBatch([plan(), plan()], { split: 'train', step: 0 }, run)),
+        collect(playBatch([plan(), plan()], { split: 'eval', step: 0 }, run)),
+      ]),
+    )
+    expect(most).toBe(3)
+    expect(run.slots.peak).toBe(3)
+  })
+})
+
+describe('failures', () => {
+  test('statement 24: a group needs ⌈¾ · size⌉ members by default', () => {
+    expect([1, 2, 3, 4, 5, 8, 13, 16].map(viableSize)).toEqual([1, 2, 3, 3, 4, 6, 10, 12])
+  })
+
+  test('statement 25: a group goes on without one of four, and is dropped without two', async () => {
+    const failures = { kind: 'minGroup' } as const
+    const three = await play(
+      scriptedPlan(4, () => scriptedEnv()),
+      { sampler: failingAt(1), failures },
+    )
+    expect(three.episodes).toHaveLength(3)
+    expect(three.failures).toHaveLength(1)
+    expect(three.dropped).toBeUndefined()
+    const two = await play(
+      scriptedPlan(4, () => scriptedEnv()),
+      { sampler: failingAt(1, 2), failures },
+    )
+    expect(two.dropped).toBe('2 of 4 members, and at least 3 are needed')
+  })
+
+  test('statement 26: one failure that does not come again leaves a whole group and one error', async () => {
+    const group = await play(
+      scriptedPlan(2, () => scriptedEnv()),
+      { sampler: failingAt(0) },
+    )
+    expect(group.episodes.map(({ key }) => [key.member, key.attempt])).toEqual([
+      [0, 1],
+      [1, 0],
+    ])
+    expect(group.failures).toEqual([
+      {
+        key: { ...groupKey, member: 0, attempt: 0 },
+        phase: 'sample',
+        error: { name: 'TypeError', message: 'call 0 broke' },
+      },
+    ])
+  })
+
+  test('statement 27: without retries a failure drops the group', async () => {
+    const group = await play(
+      scriptedPlan(4, () => scriptedEnv()),
+      {
+        sampler: failingAt(0),
+        failures: { kind: 'retry', retries: 0 },
+      },
+    )
+    expect(group.dropped).toContain(
+      'no retries left: episode train/step-0007/g3/m0/a0 (task task) failed in phase sample: call 0 broke',
+    )
+  })
+
+  test('statement 28: a retry opens one fresh environment, not a group of them', async () => {
+    const plan = scriptedPlan(4, () => scriptedEnv())
+    await play(plan, { sampler: failingAt(2) })
+    expect(plan.source.opened).toHaveLength(5)
+    expect(new Set(plan.source.opened).size).toBe(5)
+  })
+
+  test('statement 29: members are in their own order, whoever came first', async () => {
+    const clock = simulatedClock()
+    const sampler = slowSampler(scriptedSampler(['done']), {
+      milliseconds: (index) => 100 - 10 * index,
+      clock,
+    })
+    const plan = scriptedPlan(3, (_, __, index) => scriptedEnv({ score: () => index }))
+    const group = await play(plan, { sampler, clock })
+    expect(rewardsOf(group)).toEqual([0, 1, 2])
+  })
+
+  test('statement 30: under failFast siblings are cancelled and cleaned up before the group rejects', async () => {
+    const clock = simulatedClock()
+    const log: string[] = []
+    const plan = scriptedPlan(3, (_, __, index) =>
+      scriptedEnv({
+        async step(_reply, { signal }) {
+          if (index === 0) throw new Error('the shop burnt down')
+          await clock.sleep(60_000, signal)
+          return { done: true }
+        },
+        onClose: () => void log.push(`closed ${index}`),
+      }),
+    )
+    const error = await play(plan, { clock, failures: { kind: 'failFast' } }).catch(
+      (reason: unknown) => {
+        log.push('rejected')
+        return reason
+      },
+    )
+    expect(error).toBeInstanceOf(EpisodeError)
+    expect(error).toMatchObject({ phase: 'tool', cause: { message: 'the shop burnt down' } })
+    expect(log).toEqual(['closed 0', 'closed 1', 'closed 2', 'rejected'])
+    expect(plan.source.opened.map(({ log: calls }) => calls.at(-2))).toEqual([
+      'end failed',
+      'end cancelled',
+      'end cancelled',
+    ])
+    expect(clock.now()).toBeLessThan(2_000)
+  })
+
+  test('statement 31: cancelling a group that retries cancels its episodes', async () => {
+    const clock = simulatedClock()
+    const controller = new AbortController()
+    const plan = scriptedPlan(3, () =>
+      scriptedEnv({
+        async step(_, { signal }) {
+          await clock.sleep(1_000, signal)
+          throw new Error('again')
+        },
+      }),
+    )
+    const failures = { kind: 'retry', retries: 100 } as const
+    const run = rollout({ clock, failures, signal: controller.signal })
+    const playing = playGroup(plan, groupKey, run)
+    void clock.sleep(5_500).then(() => controller.abort(new Error('enough')))
+    await expect(clock.drive(playing)).rejects.toThrow('enough')
+    const opened = plan.source.opened.length
+    expect(plan.source.opened.every(({ log }) => log.at(-1) === 'close')).toBe(true)
+    await clock.advance(60_000)
+    expect(plan.source.opened).toHaveLength(opened)
+    expect(run.slots.inUse).toBe(0)
+  })
+
+  test('retries of all groups together have a budget, when one is given', async () => {
+    const retryBudget = createRetryBudget(2)
+    const sampler = failingAt(0, 1, 2, 3)
+    const failures = { kind: 'retry', retries: 3 } as const
+    const options = { sampler, failures, retryBudget, slotCount: 1 }
+    const group = await play(
+      scriptedPlan(1, () => scriptedEnv()),
+      options,
+    )
+    expect(group.failures).toHaveLength(3)
+    expect(group.dropped).toContain('no retries left')
+    expect(retryBudget.left).toBe(0)
+  })
+
+  test('minGroup plays again only while the group is too small', async () => {
+    const failures = { kind: 'minGroup', retries: 5 } as const
+    const late = await play(
+      scriptedPlan(4, () => scriptedEnv()),
+      {
+        sampler: failingAt(3),
+        failures,
+        slotCount: 1,
+      },
+    )
+    expect(late.episodes.map(({ key }) => key.member)).toEqual([0, 1, 2])
+    const early = await play(
+      scriptedPlan(4, () => scriptedEnv()),
+      {
+        sampler: failingAt(0),
+        failures,
+        slotCount: 1,
+      },
+    )
+    expect(early.episodes.map(({ key }) => [key.member, key.attempt])).toEqual([
+      [0, 1],
+      [1, 0],
+      [2, 0],
+      [3, 0],
+    ])
+  })
+
+  test('F23: an episode that fails after three replies gives the group nothing to train', async () => {
+    const plan = scriptedPlan(2, (_, __, index) =>
+      scriptedEnv({
+        step(reply, _context, step) {
+          if (index === 0 && step === 2) throw new Error('a sub-agent failed')
+          return {
+            done: false,
+            messages: reply.toolCalls!.map(({ id }) => ({
+              role: 'tool',
+              toolCallId: id,
+              content: '',
+            })),
+          }
+        },
+      }),
+    )
+    const group = await play(plan, {
+      replies: ['⟦a {}⟧'],
+      failures: { kind: 'minGroup', atLeast: 1 },
+      limits: { replies: 4 },
+    })
+    expect(group.episodes.map(({ key }) => key.member)).toEqual([1])
+    expect(group.failures).toMatchObject([
+      { phase: 'tool', error: { message: 'a sub-agent failed' } },
+    ])
+  })
+
+  test.each([
+    ['open', { open: () => Promise.reject(new Error('x')) }],
+    ['start', { onStart: () => Promise.reject(new Error('x')) }],
+    ['tool', { step: () => Promise.reject(new Error('x')) }],
+    ['end', { onEnd: () => Promise.reject(new Error('x')) }],
+  ] as const)('a failure of the phase %s is told with it, and is no reward', async (phase, env) => {
+    const plan = scriptedPlan<ScriptedEnv>(1, () => ('open' in env ? env.open() : scriptedEnv(env)))
+    const group = await play(plan, { failures: { kind: 'retry', retries: 0 } })
+    expect(group.episodes).toEqual([])
+    expect(group.failures).toMatchObject([{ phase, error: { name: 'Error', message: 'x' } }])
+    for (const { log } of plan.source.opened) {
+      expect(log.filter((entry) => entry.startsWith('end'))).toHaveLength(1)
+      expect(log.at(-1)).toBe('close')
+      expect(log).not.toContain('score')
+    }
+  })
+
+  test('a failing close is told, and the episode’s score stands', async () => {
+    const env = { onClose: () => Promise.reject(new Error('left a process behind')) }
+    const group = await play(scriptedPlan(1, () => scriptedEnv(env)))
+    expect(rewardsOf(group)).toEqual([1])
+    expect(group.failures).toMatchObject([
+      { phase: 'close', error: { message: 'left a process behind' } },
+    ])
+  })
+
+  test('what makes every play senseless ends it all, with its own error', async () => {
+    for (const error of [new ConfigError('x', []), new UnsupportedError('no images')]) {
+      const plan = scriptedPlan(3, () => scriptedEnv({ onStart: () => Promise.reject(error) }))
+      await expect(play(plan)).rejects.toBe(error)
+      expect(plan.source.opened.every(({ log }) => log.at(-1) === 'close')).toBe(true)
+    }
+  })
+
+  test('a record that takes nothing any more ends it all', async () => {
+    const index = memoryRunIndex()
+    const record = {
+      version: 1,
+      name: 'r',
+      startedAt: 0,
+      seed: 1,
+      config: {},
+      fingerprints: {},
+      versions: {},
+    } as const
+    const writer = await index.claim(record, { expect: 'new' })
+    await index.claim(record, { expect: 'resume', takeOver: true })
+    await expect(
+      play(
+        scriptedPlan(2, () => scriptedEnv()),
+        { writer },
+      ),
+    ).rejects.toThrow('run "r" was taken over')
+  })
+
+  test('an event that the record refuses fails its episode alone', async () => {
+    let episodes = 0
+    const writer: RunWriter = {
+      epoch: 1,
+      async append({ type }) {
+        if (type === 'episode' && episodes++ === 0) throw new TypeError('no such event')
+      },
+      async flush() {},
+      async close() {},
+    }
+    const group = await play(
+      scriptedPlan(2, () => scriptedEnv()),
+      { writer },
+    )
+    expect(group.episodes).toHaveLength(2)
+    expect(group.failures).toMatchObject([{ phase: 'record' }])
+  })
+})
+
+describe('a group', () => {
+  test('F24: all members play one instance with one seed', async () => {
+    const seeds: number[] = []
+    const plan = scriptedPlan(
+      4,
+      (_, { seed }) => {
+        seeds.push(seed)
+        return scriptedEnv({ instance: `instance ${seed}` })
+      },
+      { seed: 42 },
+    )
+    const group = await play(plan, { sampler: failingAt(1) })
+    expect(seeds).toEqual([42, 42, 42, 42, 42])
+    expect(group.dropped).toBeUndefined()
+  })
+
+  test('F24: a group with two instances is refused', async () => {
+    const plan = scriptedPlan(4, (_, __, index) =>
+      scriptedEnv({ instance: `instance ${index % 2}` }),
+    )
+    const group = await play(plan)
+    expect(group.dropped).toBe('its members play different instances: instance 0, instance 1')
+    expect(plan.source.opened.every(({ log }) => log.at(-1) === 'close')).toBe(true)
+  })
+
+  test('of no member is a mistake', async () => {
+    await expect(play(scriptedPlan(0, () => scriptedEnv()))).rejects.toThrow(
+      'group train/step-0007/g3: size: expected a whole number of at least 1, got 0',
+    )
+  })
+
+  test('a mistake in the options names the nearest right key, before anything is played', async () => {
+    const plan = scriptedPlan(1, () => scriptedEnv())
+    const run = { ...rollout(), limits: { replyToken: 4 } as object }
+    await expect(playGroup(plan, groupKey, run)).rejects.toThrow(
+      'limits: unknown key "replyToken"; did you mean "replyTokens"?',
+    )
+    expect(plan.source.opened).toEqual([])
+  })
+
+  test('each episode keeps the policy that it began with', async () => {
+    const clock = simulatedClock()
+    const policies = [0, 1].map((step) => ({
+      sampler: slowSampler(
+        scriptedSampler(['⟦a {}⟧', 'done'], { version: { id: `v${step}`, step } }),
+        {
+          milliseconds: 10,
+          clock,
+        },
+      ),
+      renderer: charRenderer(),
+      sampling: {},
+    }))
+    let released = 0
+    let taken = 0
+    const policy = () => ({
+      policy: policies[taken++]!,
+      release() {
+        released += 1
+      },
+    })
+    const group = await play(
+      scriptedPlan(2, () => scriptedEnv()),
+      { policy, clock, slotCount: 1 },
+    )
+    expect(group.episodes.map(({ replies }) => replies.map(({ version }) => version.step))).toEqual(
+      [
+        [0, 0],
+        [1, 1],
+      ],
+    )
+    expect(released).toBe(2)
+  })
+})
+
+describe('observers', () => {
+  test('hear what happens, in order', async () => {
+    const heard: string[] = []
+    const observer = (event: RolloutEvent) => void heard.push(event.type)
+    await play(
+      scriptedPlan(1, () => scriptedEnv()),
+      { sampler: failingAt(0), observer },
+    )
+    expect(heard).toEqual(['start', 'failure', 'start', 'reply', 'episode', 'group'])
+  })
+
+  test('break nothing, whether they throw or reject', async () => {
+    const warned: string[] = []
+    const logger = {
+      debug() {},
+      info() {},
+      warn: (message: string) => void warned.push(message),
+      error() {},
+    }
+    for (const observer of [thrower, rejecter as () => void]) {
+      const { episode } = await playOne({}, { observer, logger })
+      expect(episode.reward).toEqual({ reward: 1 })
+    }
+    expect(warned).toEqual(Array.from({ length: 8 }, () => 'an observer failed and was ignored'))
+  })
+})
+
+describe('group rewards', () => {
+  test('are added to each member’s own, in member order', async () => {
+    const scripted = scriptedPlan(
+      2,
+      (_, __, index) => scriptedEnv({ score: () => index }),
+      groupRule([0.5, 0.25]),
+    )
+    expect(rewardsOf(await play(scripted))).toEqual([0.5, 1.25])
+  })
+
+  test('of another number than the members are a mistake of the rule', async () => {
+    await expect(play(scriptedPlan(2, () => scriptedEnv(), groupRule([1])))).rejects.toThrow(
+      'group reward rule given: gave 1 rewards for 2 outcomes',
+    )
+  })
+
+  test('that are not finite leave the member unscored', async () => {
+    const scripted = scriptedPlan(2, () => scriptedEnv(), groupRule([Number.NaN, 1]))
+    expect(rewardsOf(await play(scripted))).toEqual(['reward rule given gave NaN', 2])
+  })
+})
+
+function thrower(): never {
+  throw new Error('thrown')
+}
+
+// Typed as one that returns something, as JavaScript would pass it.
+async function rejecter(): Promise<never> {
+  throw new Error('rejected')
+}
+
+function groupRule(rewards: readonly number[]): Partial<GroupPlan> {
+  return {
+    groupReward: {
+      specVersion: 'group-reward-rule/1',
+      name: 'given',
+      check() {},
+      rewards: () => rewards.map((reward) => ({ reward })),
+    },
+  }
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
