@@ -1,0 +1,117 @@
+import { defineTraining, train, type Training } from '@tiltyard/train'
+import type { Command } from 'commander'
+
+import { exitCodes, type Terminal } from '../exit.ts'
+import { gitState } from '../git.ts'
+import { screenLogger } from '../output/logger.ts'
+import { createScreen, type Screen } from '../output/screen.ts'
+import { importModule, packageVersions, pickExport } from '../recipe.ts'
+import { positiveInteger, wholeNumber } from './arguments.ts'
+import { createNarrator, type Narrator } from './narrator.ts'
+import { freeRunName, unfinishedRun } from './runs.ts'
+import { summarize } from './summary.ts'
+
+interface TrainFlags {
+  readonly steps?: number
+  readonly seed?: number
+  readonly run?: string
+  readonly resume?: boolean
+  readonly takeOver?: boolean
+  readonly allow?: readonly ('renderer' | 'dataset' | 'loss' | 'model')[]
+  readonly export?: string
+}
+
+export function trainCommand(
+  program: Command,
+  terminal: Terminal,
+  done: (code: number) => void,
+): void {
+  program
+    .command('train')
+    .description('run a recipe: a module that exports what defineTraining returned')
+    .argument('<recipe>', 'path of the recipe, TypeScript or JavaScript')
+    .option('--steps <n>', 'training steps in all', positiveInteger)
+    .option('--seed <n>', 'every random choice comes from it', wholeNumber)
+    .option('--run <name>', "name of the run (default: the recipe's, numbered when it is taken)")
+    .option('--resume', "go on with the recipe's newest unfinished run, or with --run")
+    .option('--take-over', 'resume although another process seems to write the run')
+    .option('--allow <change...>', 'resume although this changed: renderer, dataset, loss, model')
+    .option('--export <name>', 'which export of the recipe, when it has several')
+    .action(async (recipe: string, flags: TrainFlags) => {
+      done(await runTraining(recipe, flags, terminal))
+    })
+}
+
+/** Trains, tells how it goes, and says what to type next. */
+async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal): Promise<number> {
+  const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
+  const { config } = pickExport(recipe, await importModule(recipe), {
+    what: 'training (what defineTraining returns)',
+    is: isTraining,
+    name: flags.export,
+  })
+  try {
+    const named = flags.resume === true ? unfinishedRun : freeRunName
+    const training = defineTraining({
+      ...config,
+      run: flags.run ?? (await named(config.index, config.run)),
+      ...(flags.steps === undefined ? {} : { steps: flags.steps }),
+      ...(flags.seed === undefined ? {} : { seed: flags.seed }),
+    })
+    const narrator = createNarrator(screen, training)
+    narrator.opening(await config.backend.describe())
+    const end = await follow(training, flags, { terminal, screen, narrator })
+    screen.done()
+    const lines = await summarize({ training, recipe, end, columns: screen.columns })
+    for (const line of lines) screen.line(line)
+    return end === 'completed' ? exitCodes.success : exitCodes.interrupted
+  } finally {
+    screen.done()
+    await config.backend.close()
+    await config.index.close()
+  }
+}
+
+interface Following {
+  readonly terminal: Terminal
+  readonly screen: Screen
+  readonly narrator: Narrator
+}
+
+async function follow(
+  training: Training,
+  flags: TrainFlags,
+  { terminal, screen, narrator }: Following,
+): Promise<'completed' | 'interrupted'> {
+  const { soft, hard } = terminal.interrupts
+  const tell = () =>
+    screen.line('stopping: the step under way is finished or dropped, then saved (again: at once)')
+  soft.addEventListener('abort', tell, { once: true })
+  const git = await gitState(process.cwd())
+  try {
+    const run = train(training, {
+      start: flags.resume === true ? 'resume' : 'new',
+      ...(flags.allow === undefined ? {} : { allowChanges: flags.allow }),
+      ...(flags.takeOver === undefined ? {} : { takeOver: flags.takeOver }),
+      stop: soft,
+      signal: hard,
+      logger: screenLogger(screen),
+      observer: (event) => narrator.progress(event),
+      versions: packageVersions(),
+      ...(git === undefined ? {} : { git }),
+    })
+    for await (const report of run) narrator.step(report)
+    return (await run.finish()).end
+  } finally {
+    soft.removeEventListener('abort', tell)
+  }
+}
+
+function isTraining(value: unknown): value is Training {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'specVersion' in value &&
+    value.specVersion === 'training/1'
+  )
+}

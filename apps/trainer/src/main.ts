@@ -1,0 +1,40 @@
+import { TiltyardError } from '@tiltyard/core'
+import { Command, CommanderError } from 'commander'
+
+import { bundleCommand } from './commands/bundle.ts'
+import { indexCommand } from './commands/index.ts'
+import { playCommand, type PlayInput } from './commands/play.ts'
+import { trainCommand } from './commands/train.ts'
+import { exitCodes, explain, type Terminal } from './exit.ts'
+
+/** The program: arguments in, exit code out. */
+export async function main(
+  args: readonly string[],
+  terminal: Terminal & PlayInput,
+): Promise<number> {
+  let code: number = exitCodes.success
+  const done = (result: number) => {
+    code = result
+  }
+  const program = new Command('tiltyard')
+    .description('Trains LLM agents by reinforcement learning.')
+    .configureOutput({
+      writeOut: (text) => terminal.stdout.write(text),
+      writeErr: (text) => terminal.stderr.write(text),
+    })
+    .exitOverride()
+  for (const add of [trainCommand, playCommand, indexCommand, bundleCommand]) {
+    add(program, terminal, done)
+  }
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return code
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      return error.exitCode === 0 ? exitCodes.success : exitCodes.usage
+    }
+    if (terminal.interrupts.soft.aborted) return exitCodes.interrupted
+    terminal.stderr.write(`${explain(error)}\n`)
+    return TiltyardError.is(error, 'CONFIG') ? exitCodes.usage : exitCodes.failure
+  }
+}
