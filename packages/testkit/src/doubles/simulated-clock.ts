@@ -1,6 +1,9 @@
 import { asError, type Clock } from '@tiltyard/core'
 
-/** A clock that moves only when told to. Code that sleeps on it runs as fast as the machine can, in one order. */
+/**
+ * A clock that moves only when told to. Code that sleeps on it runs as fast as the machine can, in one order. Code that waits
+ * for anything else should be done with it in a turn of the event loop: the clock doesn't wait for it.
+ */
 export interface SimulatedClock extends Clock {
   /** Sleeps under way. */
   readonly sleeping: number
@@ -12,6 +15,9 @@ export interface SimulatedClock extends Clock {
    */
   drive<T>(work: Promise<T>): Promise<T>
 }
+
+/** Turns of the event loop without a sleeper after which work counts as stuck. */
+const STUCK_TURNS = 100
 
 interface Sleeper {
   readonly at: number
@@ -83,6 +89,8 @@ export function simulatedClock(start = 0): SimulatedClock {
       work.then(mark, mark)
       for (;;) {
         await settled()
+        for (let turn = 0; turn < STUCK_TURNS && !done && sleepers.length === 0; turn += 1)
+          await settled()
         if (done) return work
         if (sleepers.length === 0)
           throw new Error(`stuck at ${now} ms: the work waits, and nothing is under way`)
