@@ -1,0 +1,355 @@
+import {
+  episodeId,
+  type EpisodeEvent,
+  type ImagePart,
+  type RunEvent,
+  type RunRecord,
+  type RunWriter,
+} from '@tiltyard/core'
+import {
+  charRenderer,
+  charText,
+  charTools,
+  memoryRunIndex,
+  scriptedEnv,
+  scriptedPlan,
+  type MemoryRunIndex,
+  type ScriptedEnvOptions,
+} from '@tiltyard/testkit'
+import { expect, test } from 'vitest'
+
+import { episodeSeed, groupEvent, replySeed } from '../src/index.ts'
+import { groupKey, play, playOne, rollout, type TestRollout } from './support/play.ts'
+
+const record: RunRecord = {
+  version: 1,
+  name: 'run',
+  startedAt: 0,
+  seed: 11,
+  config: {},
+  fingerprints: {},
+  versions: {},
+}
+
+async function recorded(
+  size: number,
+  env: ScriptedEnvOptions,
+  options: TestRollout = {},
+): Promise<MemoryRunIndex> {
+  const index = memoryRunIndex()
+  const writer = await index.claim(record, { expect: 'new' })
+  await play(
+    scriptedPlan(size, () => scriptedEnv(env)),
+    { writer, ...options },
+  )
+  return index
+}
+
+const key = { ...groupKey, member: 0, attempt: 0 }
+const typesOf = (events: readonly RunEvent[]) => events.map(({ type }) => type)
+
+test('an episode is recorded with what was said, done, sampled and scored', async () => {
+  const index = await recorded(
+    1,
+    {
+      observation: {
+        messages: [{ role: 'user', content: 'How many?' }],
+        tools: charTools('count'),
+      },
+      step(reply) {
+        const [call] = reply.toolCalls ?? []
+        if (call === undefined) return { done: true }
+        return {
+          done: false,
+          messages: [{ role: 'tool', toolCallId: call.id, name: 'count', content: '4' }],
+          calls: [{ id: call.id, name: 'count', arguments: { of: 'legs' }, result: '4', ms: 2 }],
+        }
+      },
+    },
+    { replies: ['⟦count {"of": "legs"}⟧', 'Four.'] },
+  )
+  const { episode, score, failures } = await index.episode('run', key)
+  expect(episode).toMatchObject({
+    task: 'task',
+    fingerprint: 'fingerprint of task',
+    seed: 1,
+    startedAt: 1_000_000,
+    end: { kind: 'completed' },
+    messages: [
+      { role: 'user', content: 'How many?' },
+      {
+        role: 'assistant',
+        content: '',
+        reply: 0,
+        toolCalls: [
+          {
+            id: 'call_0',
+            name: 'count',
+            arguments: { of: 'legs' },
+            rawArguments: '{"of": "legs"}',
+          },
+        ],
+      },
+      { role: 'tool', toolCallId: 'call_0', name: 'count', content: '4' },
+      { role: 'assistant', content: 'Four.', reply: 1 },
+    ],
+    tools: charTools('count'),
+    calls: [{ id: 'call_0', name: 'count', arguments: { of: 'legs' }, result: '4', ms: 2 }],
+  })
+  const [sequence] = episode!.sequences
+  const texts = episode!.replies.map(({ start, length }) =>
+    charText(sequence!.ids.slice(start, start + length)),
+  )
+  expect(texts).toEqual(['⟦count {"of": "legs"}⟧⟨end⟩', 'Four.⟨end⟩'])
+  for (const { start, length } of episode!.replies) {
+    expect(sequence!.mask.slice(start, start + length).every((mark) => mark === 1)).toBe(true)
+    expect(sequence!.logprobs.slice(start, start + length).every((value) => value === -1)).toBe(
+      true,
+    )
+    expect(sequence!.mask[start - 1]).toBe(0)
+  }
+  const seed = episodeSeed(11, key)
+  expect(episode!.replies.map((reply) => reply.seed)).toEqual([
+    replySeed(seed, 0),
+    replySeed(seed, 1),
+  ])
+  expect(score).toMatchObject({ scores: { score: { value: 1 } }, reward: { reward: 1 } })
+  expect(failures).toEqual([])
+})
+
+test('E17: a reply is in the record before any of its calls runs', async () => {
+  const index = memoryRunIndex()
+  const writer = await index.claim(record, { expect: 'new' })
+  let taken = false
+  const slow: RunWriter = {
+    ...writer,
+    async append(event) {
+      await new Promise((resolve) => {
+        setImmediate(resolve)
+      })
+      await writer.append(event)
+      taken = true
+    },
+  }
+  let seen: unknown
+  await playOne(
+    {
+      step() {
+        expect(taken).toBe(true)
+        seen ??= index.events('run').at(-1)
+        return { done: true }
+      },
+    },
+    { writer: slow, replies: ['so ⟦look {"a": 1}⟧'] },
+  )
+  expect(seen).toMatchObject({
+    type: 'call',
+    key,
+    task: 'task',
+    reply: 1,
+    messages: [
+      { role: 'user', content: 'Go.' },
+      { role: 'assistant', content: 'so ', toolCalls: [{ name: 'look' }] },
+    ],
+  })
+})
+
+test('E35, E8: a failed attempt is in the record with its reason, and the next attempt beside it', async () => {
+  let plays = 0
+  const index = await recorded(1, {
+    step() {
+      plays += 1
+      if (plays === 1) throw new RangeError('the store is closed')
+      return { done: true }
+    },
+  })
+  const again = { ...key, attempt: 1 }
+  const failed = await index.episode('run', key)
+  expect(failed.episode?.end).toEqual({
+    kind: 'failed',
+    phase: 'tool',
+    error: { name: 'RangeError', message: 'the store is closed' },
+  })
+  expect(failed.score).toBeUndefined()
+  expect(failed.failures).toMatchObject([{ phase: 'tool', error: { name: 'RangeError' } }])
+  expect((await index.episode('run', again)).score?.reward).toEqual({ reward: 1 })
+  expect(typesOf(index.events('run')).at(-1)).toBe('group')
+})
+
+test('an episode that could not be opened is in the record', async () => {
+  const index = memoryRunIndex()
+  const writer = await index.claim(record, { expect: 'new' })
+  await play(
+    scriptedPlan(1, () => Promise.reject(new Error('no sandbox'))),
+    { writer, failures: { kind: 'minGroup' } },
+  )
+  expect((await index.episode('run', key)).episode).toMatchObject({
+    end: { kind: 'failed', phase: 'open' },
+    replies: [],
+    sequences: [],
+  })
+})
+
+test('a score that failed is recorded as unscored, with the failure', async () => {
+  const index = await recorded(1, { score: () => Promise.reject(new Error('no judge')) })
+  const { score, failures } = await index.episode('run', key)
+  expect(score).toMatchObject({ scores: {}, reward: { unscored: 'scoring failed: no judge' } })
+  expect(failures).toMatchObject([{ phase: 'score' }])
+})
+
+test('a dropped group is recorded with the reason, unless its caller records it', async () => {
+  const failing = { step: () => Promise.reject(new Error('x')) }
+  const options = { failures: { kind: 'minGroup' } } as const
+  const index = await recorded(2, failing, options)
+  const groups: unknown[] = []
+  for await (const group of index.groups('run')) groups.push(group)
+  expect(groups).toMatchObject([
+    { key: groupKey, members: 2, dropped: '0 of 2 members, and at least 2 are needed' },
+  ])
+  const silent = await recorded(2, failing, { ...options, recordGroup: false })
+  expect(typesOf(silent.events('run'))).not.toContain('group')
+})
+
+test('the event of a group takes the caller’s reason for dropping it', async () => {
+  const group = await play(scriptedPlan(1, () => scriptedEnv()))
+  expect(groupEvent(group, 'constant')).toMatchObject({
+    type: 'group',
+    members: 1,
+    dropped: 'constant',
+  })
+  expect(groupEvent(group)).not.toHaveProperty('dropped')
+})
+
+test('a changed head is recorded once more, what was said before it is not', async () => {
+  const index = await recorded(
+    1,
+    {
+      observation: {
+        messages: [
+          { role: 'system', content: 'Sell.' },
+          { role: 'user', content: 'Hi' },
+        ],
+        tools: charTools('sell'),
+      },
+      step: (_, __, count) =>
+        count === 1
+          ? { done: true }
+          : {
+              done: false,
+              messages: [{ role: 'user', content: 'Help!' }],
+              turn: { system: { role: 'system', content: 'Help.' }, tools: charTools('help') },
+            },
+    },
+    { replies: ['one', 'two'] },
+  )
+  const { episode } = await index.episode('run', key)
+  expect(episode?.messages.map(({ role, content }) => [role, content])).toEqual([
+    ['system', 'Sell.'],
+    ['user', 'Hi'],
+    ['assistant', 'one'],
+    ['user', 'Help!'],
+    ['system', 'Help.'],
+    ['assistant', 'two'],
+  ])
+  expect(episode?.tools.map(({ name }) => name)).toEqual(['sell', 'help'])
+  expect(episode?.sequences).toHaveLength(2)
+  expect(episode?.replies.map(({ sequence, restart }) => [sequence, restart])).toEqual([
+    [0, undefined],
+    [1, 'the system prompt and tools changed'],
+  ])
+})
+
+test('images are recorded by their size, and stand as −1 among the ids', async () => {
+  const image: ImagePart = {
+    type: 'image',
+    format: 'png',
+    data: new Uint8Array(10),
+    width: 4,
+    height: 5,
+  }
+  const index = await recorded(
+    1,
+    { observation: { messages: [{ role: 'user', content: [image] }] } },
+    { renderer: charRenderer({ imageTokens: 2 }) },
+  )
+  const { episode } = await index.episode('run', key)
+  expect(episode?.messages[0]).toEqual({
+    role: 'user',
+    content: [{ type: 'image', format: 'png', width: 4, height: 5, bytes: 10 }],
+  })
+  expect(Array.from(episode!.sequences[0]!.ids.slice(1, 3))).toEqual([-1, -1])
+})
+
+test('F69: a cancelled run leaves each started episode with its outcome', async () => {
+  const index = memoryRunIndex()
+  const writer = await index.claim(record, { expect: 'new' })
+  const controller = new AbortController()
+  const run = rollout({ writer, signal: controller.signal })
+  const plan = scriptedPlan(2, () =>
+    scriptedEnv({
+      step(_, { signal }) {
+        controller.abort(new Error('enough'))
+        return run.clock.sleep(1_000, signal).then(() => ({ done: true }))
+      },
+    }),
+  )
+  await expect(play(plan, run)).rejects.toThrow('enough')
+  const ends: unknown[] = []
+  for await (const { key: found, end } of index.episodes('run')) ends.push([episodeId(found), end])
+  expect(ends).toEqual([
+    ['train/step-0007/g3/m0/a0', { kind: 'cancelled' }],
+    ['train/step-0007/g3/m1/a0', { kind: 'cancelled' }],
+  ])
+})
+
+test('E36, E39: nothing that was said or done is in the log, however talkative', async () => {
+  const marks = ['PROMPT-MARK', 'REPLY-MARK', 'ARGUMENT-MARK', 'RESULT-MARK']
+  const lines: string[] = []
+  const line = (message: string, fields?: object) =>
+    void lines.push(message + JSON.stringify(fields ?? {}))
+  const logger = { debug: line, info: line, warn: line, error: line }
+  let plays = 0
+  await playOne(
+    {
+      observation: { messages: [{ role: 'user', content: marks[0]! }] },
+      step(reply) {
+        plays += 1
+        if (plays === 2) throw new Error(`it broke on ${marks[3]}`)
+        const [call] = reply.toolCalls ?? []
+        if (call === undefined) return { done: true }
+        return {
+          done: false,
+          messages: [{ role: 'tool', toolCallId: call.id, content: marks[3]! }],
+        }
+      },
+    },
+    { logger, replies: [`${marks[1]} ⟦look {"a": "${marks[2]}"}⟧`, 'more', 'done'] },
+  )
+  expect(lines).not.toEqual([])
+  for (const mark of marks) expect(lines.join('\n')).not.toContain(mark)
+})
+
+test('the same seed plays and records the same', async () => {
+  const events: (readonly RunEvent[])[] = []
+  for (const _ of ['once', 'again']) {
+    const index = await recorded(3, {}, { replies: ['⟦a {}⟧', 'done'], slotCount: 1 })
+    events.push(index.events('run'))
+  }
+  expect(events[0]).toEqual(events[1])
+})
+
+test('the tokens of a masked reply are in the record and marked as context', async () => {
+  const index = await recorded(
+    1,
+    {},
+    { replies: ['⟦ {}⟧', 'done'], malformed: { onMalformed: { tell: 1 }, train: false } },
+  )
+  const episode = (await index.episode('run', key)).episode as EpisodeEvent
+  const [sequence] = episode.sequences
+  const [bad, good] = episode.replies
+  const marks = (reply: typeof bad) =>
+    new Set(sequence!.mask.slice(reply!.start, reply!.start + reply!.length))
+  expect(marks(bad)).toEqual(new Set([0]))
+  expect(marks(good)).toEqual(new Set([1]))
+  expect(bad?.malformed).toEqual([{ error: 'missing_name', raw: ' {}' }])
+})
