@@ -87,6 +87,8 @@ export interface Attempt {
   reward(reward: GivenReward): RecordedReward
   /** The agent has said that it is done: no call and no reward comes after. The first time counts. */
   finish(end: AgentEnd): void
+  /** What the agent said of its end, by a final reward too. */
+  readonly said: AgentEnd | undefined
   /** Resolves when the agent says that it is done. */
   readonly finished: Promise<AgentEnd>
   /** The agent showed a sign of life. */
@@ -155,7 +157,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
   let cut: CutReason | undefined
   let failure: ApiError | undefined
   let closing: Promise<void> | undefined
-  let isFinished = false
+  let said: AgentEnd | undefined
   const finished = deferred<AgentEnd>()
   const limit = (reason: CutReason, reached: boolean, value: number | undefined) => {
     if (!reached) return
@@ -164,7 +166,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
   }
 
   const refuseEnded = () => {
-    if (isFinished || closing !== undefined) throw rolloutClosed()
+    if (said !== undefined || closing !== undefined) throw rolloutClosed()
   }
 
   const self: OpenAttempt = {
@@ -184,6 +186,9 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
       isCall: (id) => calls.some((call) => call.id === id),
       isAgent: (name) => calls.some((call) => call.agent === name),
     }),
+    get said() {
+      return said
+    },
     get cut() {
       return cut
     },
@@ -194,7 +199,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
       return running.size > 0 ? services.now() : lastSeen
     },
     get closed() {
-      return isFinished || closing !== undefined
+      return said !== undefined || closing !== undefined
     },
 
     reward(given) {
@@ -204,7 +209,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
     },
 
     finish(end) {
-      isFinished = true
+      said ??= end
       finished.resolve(end)
       for (const stop of running.values()) stop(rolloutClosed())
     },

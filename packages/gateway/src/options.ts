@@ -64,15 +64,16 @@ export interface GatewayOptions {
   readonly logger?: Logger
 }
 
+const secret = z.string().min(16).regex(/^\S+$/, 'must have no spaces')
 const positive = z.int().positive()
 const object = z.custom<never>((value) => typeof value === 'object' && value !== null)
 
 const schema = z.strictObject({
   policies: z.record(z.string().regex(/^[\w.-]+$/), object).optional(),
-  serving: z.strictObject({ key: z.string().min(16).optional() }).optional(),
+  serving: z.strictObject({ key: secret.optional() }).optional(),
   tokenizer: object.optional(),
   requireKey: z.boolean().optional(),
-  workerKey: z.string().min(16).optional(),
+  workerKey: secret.optional(),
   echoTolerance: z.enum(['strict', 'canonical', 'ids']).optional(),
   reasoning: z.enum(['restore', 'client']).optional(),
   reasoningFields: z.array(z.enum(['reasoning_content', 'reasoning'])).optional(),

@@ -51,8 +51,8 @@ export interface Agent {
   readonly name: string
   /** Runs the agent on a task to its end. Rejects when the agent fails. Stops soon after the signal. */
   run(run: AgentRun): Promise<AgentOutput>
-  /** Stops what still runs; resolves when nothing does. */
-  stop?(run: AgentRun): Promise<void>
+  /** Stops what still runs; resolves when nothing does. After a cancellation at once, without time to tidy up. */
+  stop?(run: AgentRun, end: EndReason): Promise<void>
 }
 
 /** What a verifier sees. */

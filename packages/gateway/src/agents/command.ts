@@ -70,10 +70,11 @@ export function commandAgent(options: CommandOptions): Agent {
       return { output: output() }
     },
 
-    async stop({ attempt }) {
+    async stop({ attempt }, end) {
       const started = running.get(attempt)
       running.delete(attempt)
-      if (started !== undefined) await endTree(started.child, started.mark, clock, graceMs)
+      const grace = end.kind === 'cancelled' ? 0 : graceMs
+      if (started !== undefined) await endTree(started.child, started.mark, clock, grace)
     },
   }
 }

@@ -63,9 +63,12 @@ export function agentEpisode(parts: EpisodeParts): Episode {
       signal.throwIfAborted()
       if (attempt.failure !== undefined) throw attempt.failure
       if (attempt.cut !== undefined) return { kind: 'cut', by: attempt.cut }
-      if (attempt.closed) return { kind: 'completed' }
+      if (attempt.said?.status === 'completed') return { kind: 'completed' }
       if (parts.onAgentError === 'score') return { kind: 'completed' }
       return { kind: 'failed', phase: 'agent', error: summarizeError(error) }
+    } finally {
+      // What the agent left running changes nothing from here on.
+      await attempt.close()
     }
   }
 
@@ -77,9 +80,7 @@ export function agentEpisode(parts: EpisodeParts): Episode {
         ended = reason
         stopped.abort()
         if (run === undefined) return
-        // The key first: whatever the agent still does changes nothing.
-        await run.attempt.close()
-        await agent.stop?.(run)
+        await agent.stop?.(run, reason)
       })()
       return ending
     },
