@@ -466,23 +466,22 @@ describe('loadBundle names', () => {
   })
 
   test('all mistakes at once, in one error that shows each with its place', async () => {
-    const load = () =>
-      makeBundle({
-        manifest: {
-          licence: 'MIT',
-          steps: [{ name: 'a', use: 'never' }],
-          evals: { test: { ids: ['two'] } },
-        },
-        tasks: [...oneTask, ...oneTask],
-      })
-    const mistakes = await mistakesOf(load)
+    const parts = {
+      manifest: {
+        licence: 'MIT',
+        steps: [{ name: 'a', use: 'never' }],
+        evals: { test: { ids: ['two'] } },
+      },
+      tasks: [...oneTask, ...oneTask],
+    }
+    const mistakes = await mistakesOf(() => makeBundle(parts))
     expect(mistakes.map(({ at }) => at)).toEqual([
       'bundle.json:18',
       'bundle.json:15',
       'tasks.jsonl:2',
       'bundle.json:22',
     ])
-    await expect(load()).rejects.toThrow(
+    await expect(makeBundle(parts)).rejects.toThrow(
       /bundle\.json:18: unknown key "licence"; did you mean "license"\?/,
     )
   })
