@@ -1,6 +1,13 @@
 import type { RunControl } from './config/control.ts'
 import type { SupervisedTraining, Training } from './config/training.ts'
-import type { StepReport, SupervisedReport, SupervisedResult, TrainingResult } from './report.ts'
+import type {
+  EvaluationReport,
+  StepReport,
+  SupervisedReport,
+  SupervisedResult,
+  TrainingResult,
+} from './report.ts'
+import { evaluationRun, type EvaluateOptions } from './run/evaluation-run.ts'
 import { trainingRun } from './run/training-run.ts'
 import { superviseRun } from './supervised/supervised-run.ts'
 
@@ -33,6 +40,19 @@ export function supervise(
   control: RunControl = {},
 ): Run<SupervisedReport, SupervisedResult> {
   return runOf((onResult) => superviseRun(config, control, onResult))
+}
+
+/**
+ * Plays a training's evaluations once for a checkpoint or a model. The plays are recorded under `config.run`, which must be a
+ * new name (or `control.start` say otherwise); nothing is trained.
+ * @throws as `train`.
+ */
+export function evaluate(
+  { config }: Training,
+  options: EvaluateOptions,
+  control: RunControl = {},
+): Promise<readonly EvaluationReport[]> {
+  return evaluationRun(config, options, control)
 }
 
 function runOf<Report, Result>(

@@ -1,13 +1,7 @@
 import { ConfigError, type GroupPlan, type Learner, type Sampler } from '@tiltyard/core'
-import { createRetryBudget, createSlots, type RolloutOptions } from '@tiltyard/rollout'
 
 import type { RunControl } from '../config/control.ts'
-import {
-  DEFAULT_EVERY,
-  DEFAULT_SLOTS,
-  resolveCheckpoints,
-  resolvePipeline,
-} from '../config/defaults.ts'
+import { DEFAULT_EVERY, resolveCheckpoints, resolvePipeline } from '../config/defaults.ts'
 import type { TrainingConfig } from '../config/training.ts'
 import { runPipeline } from '../pipeline/pipeline.ts'
 import { createSchedule } from '../pipeline/schedule.ts'
@@ -22,6 +16,7 @@ import { positionFrom } from './finish.ts'
 import { trainingFingerprints } from './identity.ts'
 import { createPolicies } from './policies.ts'
 import { checkAgainstBackend, checkDivides, stepsOf } from './preflight.ts'
+import { rolloutOptions } from './rollout-options.ts'
 import { openLearner, openSession, type Session } from './session.ts'
 import { createPreparation } from './sources.ts'
 import { createTiming } from './timing.ts'
@@ -199,25 +194,4 @@ async function firstSampler(
   const published = await (saving?.sampler ?? learner.publish({ step: from }))
   if (saving !== undefined) await checkpoints.record(await saving.event)
   return published
-}
-
-function rolloutOptions(
-  { rollout = {}, limits }: TrainingConfig,
-  session: Session,
-): Omit<RolloutOptions, 'policy' | 'signal'> {
-  const { seed, clock, wallClock, logger, opened } = session
-  const { slots = DEFAULT_SLOTS, judgeSlots, retryBudget, ...rest } = rollout
-  return {
-    ...rest,
-    ...(limits === undefined ? {} : { limits }),
-    ...(judgeSlots === undefined ? {} : { judgeSlots: createSlots(judgeSlots) }),
-    ...(retryBudget === undefined ? {} : { retryBudget: createRetryBudget(retryBudget) }),
-    slots: createSlots(slots),
-    seed,
-    clock,
-    wallClock,
-    logger,
-    writer: opened.writer,
-    observer: (event) => session.notify({ type: 'rollout', event }),
-  }
 }
