@@ -3,6 +3,12 @@ export * from './config/options.ts'
 export * from './config/training.ts'
 export { assembleEpisode, type PolicyDatum } from './data/assemble.ts'
 export { judgeGroup, type JudgedGroup, type Untrained, type Verdict } from './data/prepare.ts'
+export {
+  interleave,
+  type InterleavedSource,
+  type InterleaveOptions,
+} from './datasets/interleave.ts'
+export { listDataset, type ListDatasetOptions, type PlannedTask } from './datasets/list.ts'
 export { shiftTokens, type ShiftedTokens } from './data/shift.ts'
 export { evenRanks, metricLabel } from './metrics/numbers.ts'
 export { groupAdvantages, isConstant } from './objective/advantages.ts'
@@ -15,4 +21,5 @@ export { scheduleMultiplier } from './optimize/schedule.ts'
 export { packByTokens, splitEvenly } from './optimize/split.ts'
 export * from './report.ts'
 export { weightedDatum } from './supervised/examples.ts'
+export type { EvaluateOptions } from './run/evaluation-run.ts'
 export * from './train.ts'

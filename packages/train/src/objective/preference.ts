@@ -55,8 +55,13 @@ export function preferenceLoss(
       const slope = (index % 2 === 0 ? -1 : 1) * (beta / margins.length / (1 + Math.exp(margin)))
       return Float32Array.from(datum.targets, (_, at) => slope * maskAt(index, at))
     })
-    return { loss: mean(margins.map((margin) => Math.log1p(Math.exp(-margin)))), gradients }
+    return { loss: mean(margins.map(softLoss)), gradients }
   }
+}
+
+/** −log σ(margin), also where exp would overflow. */
+function softLoss(margin: number): number {
+  return Math.max(0, -margin) + Math.log1p(Math.exp(-Math.abs(margin)))
 }
 
 function mean(values: readonly number[]): number {
