@@ -2,6 +2,7 @@ import { TiltyardError } from '@tiltyard/core'
 import { Command, CommanderError } from 'commander'
 
 import { bundleCommand } from './commands/bundle.ts'
+import { evalCommand } from './commands/eval.ts'
 import { indexCommand } from './commands/index.ts'
 import { playCommand, type PlayInput } from './commands/play.ts'
 import { trainCommand } from './commands/train.ts'
@@ -23,7 +24,7 @@ export async function main(
       writeErr: (text) => terminal.stderr.write(text),
     })
     .exitOverride()
-  for (const add of [trainCommand, playCommand, indexCommand, bundleCommand]) {
+  for (const add of [trainCommand, evalCommand, playCommand, indexCommand, bundleCommand]) {
     add(program, terminal, done)
   }
   try {

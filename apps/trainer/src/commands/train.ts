@@ -10,6 +10,7 @@ import { positiveInteger, wholeNumber } from './arguments.ts'
 import { createNarrator, type Narrator } from './narrator.ts'
 import { freeRunName, unfinishedRun } from './runs.ts'
 import { summarize } from './summary.ts'
+import { isTraining } from './training-recipe.ts'
 
 interface TrainFlags {
   readonly steps?: number
@@ -105,13 +106,4 @@ async function follow(
   } finally {
     soft.removeEventListener('abort', tell)
   }
-}
-
-function isTraining(value: unknown): value is Training {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'specVersion' in value &&
-    value.specVersion === 'training/1'
-  )
 }
