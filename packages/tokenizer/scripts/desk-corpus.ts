@@ -27,8 +27,8 @@ function conversation(random: RandomStream): readonly string[] {
     email: `${key.replace('_', pick(['.', '_', '']))}${digits(pick([0, 2, 4]))}@${pick(mailHosts)}`,
   }
   const order = {
-    id: `#W${digits(7)}`,
-    status: pick(['pending', 'processed', 'delivered', 'cancelled']),
+    id: `${pick(['W', '#W'])}${digits(pick([4, 7]))}`,
+    status: pick(statuses),
     item: pick(products),
     price: `${digits(2)}.${digits(2)}`,
   }
@@ -48,7 +48,8 @@ function conversation(random: RandomStream): readonly string[] {
   if (random.next() < SHOWN_HEADS) {
     const count = pick([1, 2, 3, 3])
     const tools = random.shuffle(toolDefinitions).slice(0, count)
-    parts.push(`system\n${toolBlock(tools)}\n\n${pick(systemPrompts)}`, '\n')
+    const definitions = tools.map((variants) => pick(variants))
+    parts.push(`system\n${toolBlock(definitions)}\n\n${pick(systemPrompts)}`, '\n')
   }
   const lookUp = pick(lookUps)
   parts.push(`user\n${fill(pick(lookUp.requests))}`, '\n')
@@ -66,28 +67,39 @@ const byName = call('find_user_id_by_name_zip', {
   zip: '{zip}',
 })
 const byEmail = call('find_user_id_by_email', { email: '{email}' })
-const byOrder = call('get_order_details', { order_id: '{order}' })
+const byOrder = call('get_order_status', { id: '{order}' })
+const byUser = call('get_order_status', { id: '{id}' })
+const orderDetails = call('get_order_details', { order_id: '{order}' })
 
 const orderResult =
   '{"order_id": "{order}", "user_id": "{id}", "status": "{status}", "items": [{"name": "{item}", "price": {price}}], "total": {price}}'
 
 const idAnswers = [
-  'Your customer id is {id}.',
-  'The customer id is {id}.',
-  'I found your account: {id}.',
   'Your user id is {id}.',
+  'The user id is {id}.',
+  'Your user id is {id}.',
+  'I found your account: {id}.',
   '{id}',
+]
+
+const statusAnswers = [
+  'Your order is {status}.',
+  'The order is {status}.',
+  'Your order is {status}.',
+  'Your order {order} is {status}.',
+  '{status}',
 ]
 
 const lookUps = [
   {
     requests: [
+      "I'm {first} {last}, zip {zip}. What is my user id?",
       'I am {first} {last}, zip {zip}. What is my customer id?',
-      'My name is {first} {last} and my zip code is {zip}. Please find my account.',
+      'My name is {first} {last}, my zip code is {zip}. I forgot my user id.',
       'Hi, this is {first} {last} from {zip}. Which user id do you have for me?',
-      'Please look up the customer id of {first} {last}, zip code {zip}.',
+      'Please find the user id of {first} {last} in {zip}.',
+      'User id of {first} {last}, zip {zip}?',
       'Can you find {first} {last}? The zip is {zip}.',
-      '{first} {last}, {zip}. What is the id?',
     ],
     calls: [byName],
     results: ['{id}'],
@@ -95,11 +107,12 @@ const lookUps = [
   },
   {
     requests: [
-      'My email is {email}. What is my customer id?',
+      'My e-mail is {email}. What is my user id?',
+      'I forgot my user id. My e-mail is {email}.',
       'Please find my account, the email address is {email}.',
+      'Please find the user id of {email}.',
+      'User id of {email}?',
       'Hello, which user id belongs to {email}?',
-      'I do not remember my id. My e-mail is {email}.',
-      'Look up {email} for me, please.',
     ],
     calls: [byEmail],
     results: ['{id}'],
@@ -107,20 +120,41 @@ const lookUps = [
   },
   {
     requests: [
+      'Where is my order {order}?',
+      "I'm waiting for order {order}. What is its status?",
       'What is the status of my order {order}?',
-      'Hi, where is order {order}?',
-      'Please tell me the status of {order}.',
+      'Status of order {order}?',
+      'Please check order {order}.',
+    ],
+    calls: [byOrder],
+    results: ['{status}'],
+    answers: statusAnswers,
+  },
+  {
+    requests: [
+      "I'm {first} {last}, zip {zip}. Where is my order?",
+      'Order status of {first} {last}, zip {zip}?',
+    ],
+    calls: [byName, byUser],
+    results: ['{id}', '{status}'],
+    answers: statusAnswers,
+  },
+  {
+    requests: ['My e-mail is {email}. Where is my order?', 'Order status of {email}?'],
+    calls: [byEmail, byUser],
+    results: ['{id}', '{status}'],
+    answers: statusAnswers,
+  },
+  {
+    requests: [
       'Has my order {order} been delivered?',
       'I want to know what I paid for order {order}.',
     ],
-    calls: [byOrder],
+    calls: [orderDetails],
     results: [orderResult],
     answers: [
       'Your order {order} is {status}.',
-      'The order {order} is {status}.',
       'Order {order} is {status}, the total is {price}.',
-      'The status is {status}.',
-      '{status}',
     ],
   },
   {
@@ -143,7 +177,8 @@ function call(name: string, args: Readonly<Record<string, string>>): string {
 
 function definition(name: string, description: string, properties: Record<string, string>): string {
   const fields = Object.entries(properties).map(([key, text]) => {
-    return `"${key}": {"type": "string", "description": "${text}"}`
+    const described = text === '' ? '' : `, "description": "${text}"`
+    return `"${key}": {"type": "string"${described}}`
   })
   const required = Object.keys(properties)
     .map((key) => `"${key}"`)
@@ -151,27 +186,37 @@ function definition(name: string, description: string, properties: Record<string
   return `{"type": "function", "function": {"name": "${name}", "description": "${description}", "parameters": {"type": "object", "properties": {${fields.join(', ')}}, "required": [${required}]}}}`
 }
 
+/** Each tool in several wordings. */
 const toolDefinitions = [
-  definition(
-    'find_user_id_by_name_zip',
-    'Find a customer id by first name, last name and zip code.',
-    {
+  [
+    definition('find_user_id_by_name_zip', 'User id of a customer.', {
+      first_name: '',
+      last_name: '',
+      zip: '',
+    }),
+    definition('find_user_id_by_name_zip', 'Find user id by first name, last name, and zip code.', {
       first_name: 'First name',
       last_name: 'Last name',
       zip: 'Zip code',
-    },
-  ),
-  definition('find_user_id_by_email', 'Find a customer id by email address.', {
-    email: 'Email address',
-  }),
-  definition('get_order_details', 'Get the status and details of an order.', {
-    order_id: 'Order id, such as #W0000000',
-  }),
+    }),
+  ],
+  [
+    definition('find_user_id_by_email', 'User id of a customer.', { email: '' }),
+    definition('find_user_id_by_email', 'Find user id by email.', { email: 'Email address' }),
+  ],
+  [
+    definition('get_order_status', 'Order status by order number or user id.', { id: '' }),
+    definition('get_order_details', 'Get the status and details of an order.', {
+      order_id: 'Order id, such as #W0000000',
+    }),
+  ],
 ]
 
+const statuses = ['pending', 'packed', 'shipped', 'delivered', 'cancelled', 'returned', 'processed']
+
 const systemPrompts = [
-  'You help the customers of a store.',
-  'You work at the desk of a store. Use the tools, then answer.',
+  'You work at a store desk. Look things up, then answer.',
+  'You work at a store desk. Use the tools, then answer.',
   'You are a customer service agent of an online store. Look up what you need and tell the customer.',
 ]
 

@@ -4,6 +4,7 @@
  * Run with `tsx scripts/train-bpe.ts`.
  */
 import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
 import { byteAlphabet } from '../src/bpe/byte-alphabet.ts'
 import { patternSplitter } from '../src/split/splitter.ts'
@@ -42,54 +43,55 @@ const plain = [
 ]
 
 const alphabet = byteAlphabet()
-const learned = learn(countPieces(), SIZE - 256 - special.length - plain.length)
-const tokens = [...alphabet, ...learned.map(({ token }) => token)]
-const byteLevel = {
-  type: 'ByteLevel',
-  add_prefix_space: false,
-  trim_offsets: false,
-  use_regex: false,
+
+/** The text of the file. */
+export function deskTokenizerJson(): string {
+  const learned = learn(countPieces(), SIZE - 256 - special.length - plain.length)
+  const tokens = [...alphabet, ...learned.map(({ token }) => token)]
+  const byteLevel = {
+    type: 'ByteLevel',
+    add_prefix_space: false,
+    trim_offsets: false,
+    use_regex: false,
+  }
+  const definition = {
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    added_tokens: [...special, ...plain].map((content, index) => ({
+      id: tokens.length + index,
+      content,
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
+      special: index < special.length,
+    })),
+    normalizer: { type: 'NFC' },
+    pre_tokenizer: {
+      type: 'Sequence',
+      pretokenizers: [
+        { type: 'Split', pattern: { Regex: PATTERN }, behavior: 'Isolated', invert: false },
+        byteLevel,
+      ],
+    },
+    post_processor: byteLevel,
+    decoder: byteLevel,
+    model: {
+      type: 'BPE',
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: '',
+      end_of_word_suffix: '',
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: true,
+      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+      merges: learned.flatMap(({ pair }) => (pair === undefined ? [] : [pair])),
+    },
+  }
+  return `${JSON.stringify(definition, undefined, 1)}\n`
 }
-const definition = {
-  version: '1.0',
-  truncation: null,
-  padding: null,
-  added_tokens: [...special, ...plain].map((content, index) => ({
-    id: tokens.length + index,
-    content,
-    single_word: false,
-    lstrip: false,
-    rstrip: false,
-    normalized: false,
-    special: index < special.length,
-  })),
-  normalizer: { type: 'NFC' },
-  pre_tokenizer: {
-    type: 'Sequence',
-    pretokenizers: [
-      { type: 'Split', pattern: { Regex: PATTERN }, behavior: 'Isolated', invert: false },
-      byteLevel,
-    ],
-  },
-  post_processor: byteLevel,
-  decoder: byteLevel,
-  model: {
-    type: 'BPE',
-    dropout: null,
-    unk_token: null,
-    continuing_subword_prefix: '',
-    end_of_word_suffix: '',
-    fuse_unk: false,
-    byte_fallback: false,
-    ignore_merges: true,
-    vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
-    merges: learned.flatMap(({ pair }) => (pair === undefined ? [] : [pair])),
-  },
-}
-writeFileSync(
-  new URL('../models/desk-512.json', import.meta.url),
-  `${JSON.stringify(definition, undefined, 1)}\n`,
-)
 
 interface CountedPiece {
   symbols: readonly string[]
@@ -161,4 +163,8 @@ function joined(symbols: readonly string[], left: string, right: string): readon
     }
   }
   return result
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  writeFileSync(new URL('../models/desk-512.json', import.meta.url), deskTokenizerJson())
 }

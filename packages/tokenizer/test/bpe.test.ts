@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { Tokenizer as NativeTokenizer } from '@anush008/tokenizers'
 import { expect, test } from 'vitest'
 
+import { deskTokenizerJson } from '../scripts/train-bpe.ts'
 import { deskTokenizerFile, loadTokenizer } from '../src/index.ts'
 
 const desk = await loadTokenizer(deskTokenizerFile)
@@ -30,12 +31,17 @@ test('the small policy’s vocabulary has 512 entries: bytes first, the Qwen mar
   )
 })
 
+test('the vocabulary is what its script writes', async () => {
+  expect(deskTokenizerJson()).toBe(await readFile(deskTokenizerFile, 'utf8'))
+})
+
 test('numbers are written digit by digit, tags and JSON keys in few entries', () => {
   expect(spell('09620')).toEqual(['0', '9', '6', '2', '0'])
   expect(spell('<parameter=first_name>\nAda\n</parameter>\n')).toEqual([
     '<parameter=first_name>\n',
     'A',
-    'da',
+    'd',
+    'a',
     '\n',
     '</parameter>\n',
   ])
