@@ -312,3 +312,16 @@ async function playInOrder(order: readonly number[]): Promise<object> {
 function noCritic({ agent, purpose }: { agent?: string; purpose?: string }): boolean {
   return purpose === undefined && agent !== 'critic'
 }
+
+test('§18.41 a reply that a client sends back as two messages, text and calls, is one', async () => {
+  const { chat, record } = bench(['Well.⟦look {}⟧', 'done'])
+  const { choices } = await chat([user('go')], { tools: chatTools('look') })
+  const { tool_calls } = choices[0]!.message
+  const echo = [
+    { role: 'assistant', content: [{ type: 'text', text: 'Well.' }] },
+    { role: 'assistant', content: null, tool_calls },
+  ]
+  const result = toolResult(tool_calls![0]!.id, 'seen')
+  await chat([user('go'), ...echo, result], { tools: chatTools('look') })
+  expect(record.replies[1]!.restart).toBeUndefined()
+})

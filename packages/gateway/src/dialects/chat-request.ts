@@ -30,7 +30,7 @@ export function readChatRequest(body: Fields, leniency: Leniency, maxN: number):
   const choice = readToolChoice(body, leniency, ignored)
   readFormat(body.object('response_format'), 'response_format', leniency, ignored)
   const tools = (body.array('tools') ?? []).map(chatTool)
-  const messages = (body.array('messages') ?? []).map(chatMessage)
+  const messages = joinReplies((body.array('messages') ?? []).map(chatMessage))
   const maxTokens = tokenLimit(body, 'max_tokens', 'max_completion_tokens')
   const topLogprobs = body.integer('top_logprobs', 0, 20)
   const logprobs = body.boolean('logprobs') === true || (topLogprobs ?? 0) > 0
@@ -78,6 +78,23 @@ function chatMessage(message: JsonValue, index: number): Message {
   const { tool_call_id: id, name } = message
   if (typeof id !== 'string') throw invalidRequest(`${param} has no tool_call_id`, param)
   return { role, toolCallId: id, content, ...(typeof name === 'string' ? { name } : {}) }
+}
+
+/** Text and calls of one reply as one message: the Agents SDK sends them back as two. */
+function joinReplies(messages: readonly Message[]): readonly Message[] {
+  const joined: Message[] = []
+  for (const message of messages) {
+    const before = joined.at(-1)
+    const isRest =
+      message.role === 'assistant' &&
+      message.content === '' &&
+      message.toolCalls !== undefined &&
+      before?.role === 'assistant' &&
+      before.toolCalls === undefined
+    if (isRest) joined.splice(-1, 1, { ...message, ...before, toolCalls: message.toolCalls })
+    else joined.push(message)
+  }
+  return joined
 }
 
 function assistantMessage(message: JsonObject, content: string, param: string): AssistantMessage {

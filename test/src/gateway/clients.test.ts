@@ -1,0 +1,130 @@
+import { serveGateway } from '@tiltyard/gateway'
+import { charReply, failingSampler, scriptedSampler } from '@tiltyard/testkit'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { smallAgents, type PlainTool, type SmallAgent } from './agents.ts'
+import { isUnbroken, openAttempt } from './attempts.ts'
+
+const sums: string[] = []
+
+const tools: readonly PlainTool[] = [
+  {
+    name: 'add',
+    description: 'Adds.',
+    parameters: z.object({ a: z.number(), b: z.number() }),
+    run({ a, b }) {
+      sums.push(`${String(a)}+${String(b)}`)
+      return String(Number(a) + Number(b))
+    },
+  },
+  {
+    name: 'shout',
+    description: 'Makes it loud.',
+    parameters: z.object({ text: z.string() }),
+    run: ({ text }) => String(text).toUpperCase(),
+  },
+]
+
+/** Two calls at once, arguments spelled unlike any library does; then another tool; then words. */
+const script = [
+  '⟦add { "b": 2,  "a": 1 }⟧⟦add {"a": 3, "b": 4}⟧',
+  'Now aloud.⟦shout {"text": "grüße 👋"}⟧',
+  'It is DONE 👋.',
+]
+
+describe.each(Object.entries<SmallAgent>(smallAgents))('%s', (name, agent) => {
+  test.each([false, true])(
+    '§18.10 §18.34 F51 F58 plays a loop of two tools, and each prompt goes on from the sampled ids (stream: %s)',
+    async (stream) => {
+      const sampler = scriptedSampler(script)
+      const { model, replies, attempt } = openAttempt(sampler)
+      sums.length = 0
+      const pieces: string[] = []
+      const said = await agent({
+        model,
+        prompt: 'go',
+        tools,
+        stream,
+        onText: (text) => void pieces.push(text),
+      })
+      expect(said).toBe('It is DONE 👋.')
+      expect(sums.toSorted()).toEqual(['1+2', '3+4'])
+      expect(replies).toHaveLength(3)
+      expect(isUnbroken(replies)).toBe(true)
+      expect(replies.map(({ restart }) => restart)).toEqual([undefined, undefined, undefined])
+      expect(attempt.calls.every(({ delivered }) => delivered)).toBe(true)
+      expect(pieces.join('').includes('It is DONE 👋.')).toBe(stream)
+    },
+  )
+
+  test('reaches a served gateway by its base URL alone', async () => {
+    const { model, gateway, replies } = openAttempt(scriptedSampler(script))
+    const server = await serveGateway(gateway)
+    try {
+      const network = { ...model, baseURL: model.baseURL, fetch }
+      expect(await agent({ model: network, prompt: 'go', tools, stream: true })).toBe(
+        'It is DONE 👋.',
+      )
+      expect(isUnbroken(replies)).toBe(true)
+    } finally {
+      await server.close()
+    }
+  })
+
+  test('§18.5 stops at once when the attempt has ended', async () => {
+    const { model, attempt, requests } = openAttempt(scriptedSampler(script))
+    await attempt.close()
+    await expect(agent({ model, prompt: 'go', tools, stream: false })).rejects.toThrow(
+      /attempt has ended/,
+    )
+    expect(requests()).toBe(1)
+  })
+
+  test('§18.16 F52 raises when a stream breaks', async () => {
+    const sampler = scriptedSampler(['half of it'])
+    const breaking = {
+      ...sampler,
+      async sample(...[request]: Parameters<typeof sampler.sample>) {
+        request.onTokens?.(0, charReply('half', false), new Float32Array(4))
+        throw new Error('gone')
+      },
+    }
+    const { model, replies } = openAttempt(breaking)
+    await expect(agent({ model, prompt: 'go', tools, stream: true })).rejects.toThrow(
+      /sampler failed|process successful response/,
+    )
+    expect(replies).toEqual([])
+  })
+
+  test('leaves in the middle of a stream, and its call is given up', async () => {
+    const leaving = new AbortController()
+    const sampler = scriptedSampler(['a long story'])
+    const slow = {
+      ...sampler,
+      sample: (...[request, options]: Parameters<typeof sampler.sample>) =>
+        new Promise<never>((_, reject) => {
+          options?.signal?.addEventListener('abort', () => reject(new Error('stopped')))
+          request.onTokens?.(0, charReply('once', false), new Float32Array(4))
+          leaving.abort()
+        }),
+    }
+    const { model, replies, attempt } = openAttempt(slow, { gateway: { orphanMs: 0 } })
+    const running = agent({ model, prompt: 'go', tools, stream: true, signal: leaving.signal })
+    await running.catch(() => {})
+    await expect.poll(() => attempt.calls[0]?.status).toBe('cancelled')
+    expect(replies).toEqual([])
+    expect(name).not.toBe('')
+  })
+
+  test('§18.57 tries again when the sampler was down, and has one reply of it', async () => {
+    let failures = 0
+    const sampler = failingSampler(scriptedSampler(['fine']), () => {
+      failures += 1
+      return failures === 1 ? new Error('overheated') : undefined
+    })
+    const { model, replies } = openAttempt(sampler, { gateway: { samplerRetries: 0 } })
+    expect(await agent({ model, prompt: 'go', tools, stream: false })).toBe('fine')
+    expect(replies).toHaveLength(1)
+  })
+})
