@@ -41,6 +41,14 @@ export function attributionMismatch(): ApiError {
   })
 }
 
+export function foreignRequest(): ApiError {
+  return new ApiError('without a key only this machine and this gateway’s own page may call', {
+    status: 403,
+    type: 'permission_error',
+    code: 'foreign_request',
+  })
+}
+
 export function rolloutClosed(): ApiError {
   return new ApiError('the attempt has ended; nothing of it is sampled or scored any more', {
     status: 403,

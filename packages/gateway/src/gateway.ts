@@ -10,12 +10,19 @@ import {
   type AttemptOptions,
   type OpenAttempt,
 } from './attempt.ts'
-import { asApiError, errorResponse, invalidKey, modelNotFound, routeNotFound } from './errors.ts'
+import {
+  asApiError,
+  errorResponse,
+  foreignRequest,
+  invalidKey,
+  modelNotFound,
+  routeNotFound,
+} from './errors.ts'
 import { infer, type InferenceServices } from './http/inference.ts'
 import { pageRoutes } from './http/page.ts'
 import { takeEnd, takeReward } from './http/rollout-routes.ts'
 import { takeWork } from './http/work-route.ts'
-import { attemptPath, placeOf, type Place } from './identity.ts'
+import { attemptPath, isOwnRequest, placeOf, type Place } from './identity.ts'
 import { mintKey } from './keys.ts'
 import { settingsOf, type GatewayOptions } from './options.ts'
 import { createPolicies } from './policies.ts'
@@ -75,6 +82,7 @@ const routes = [
 export function createGateway(options: GatewayOptions = {}): Gateway {
   const settings = settingsOf(options)
   const { clock, wallClock, logger, workerKey } = settings
+  let origin = 'http://gateway.tiltyard.internal'
   const policies = createPolicies()
   for (const [alias, policy] of Object.entries(settings.policies)) policies.publish(alias, policy)
   const registry = createRegistry()
@@ -119,13 +127,14 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
   ]
 
   /** Whose request it is. */
-  const identify = (headers: Headers, place: Place): OpenAttempt => {
+  const identify = (request: Request, place: Place): OpenAttempt => {
+    const { headers } = request
     const own = place.rollout === undefined ? serving?.find(headers) : undefined
-    if (own !== undefined) return own
-    const found = registry.find(headers, place)
-    if (found !== undefined) return found
-    const named = settings.requireKey ? undefined : registry.named(place)
+    const found = own ?? registry.find(headers, place)
+    if (found !== undefined && (found !== own || settings.serving?.key !== undefined)) return found
+    const named = found ?? (settings.requireKey ? undefined : registry.named(place))
     if (named === undefined) throw invalidKey()
+    if (!isOwnRequest(request, origin)) throw foreignRequest()
     return named
   }
 
@@ -135,18 +144,18 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
     const { route } = place
     const isPost = request.method === 'POST'
     if (isPost && inferenceRoutes.has(route))
-      return infer(identify(request.headers, place), place, request, services)
+      return infer(identify(request, place), place, request, services)
     const { maxBodyBytes } = settings
     if (isPost && route === '/rollout/reward')
-      return takeReward(identify(request.headers, place), request, maxBodyBytes)
+      return takeReward(identify(request, place), request, maxBodyBytes)
     if (isPost && route === '/rollout/end')
-      return takeEnd(identify(request.headers, place), request, maxBodyBytes)
+      return takeEnd(identify(request, place), request, maxBodyBytes)
     if (isPost && route === '/rollout/heartbeat') {
-      identify(request.headers, place).seen()
+      identify(request, place).seen()
       return Response.json({ status: 'ok' })
     }
     if (request.method === 'GET' && /^\/models(\/|$)/.test(route))
-      return models(route.slice('/models/'.length), modelsOf(identify(request.headers, place)))
+      return models(route.slice('/models/'.length), modelsOf(identify(request, place)))
     throw routeNotFound(request.method, pathname, routes)
   }
 
@@ -165,7 +174,6 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
     return errorResponse(known)
   })
 
-  let origin = 'http://gateway.tiltyard.internal'
   const gateway: Gateway = {
     fetch: async (input, init) => {
       const request =

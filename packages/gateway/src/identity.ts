@@ -57,3 +57,18 @@ function decode(text: string): string {
     return text
   }
 }
+
+export function isLoopback(host: string): boolean {
+  return ['localhost', '::1', '[::1]'].includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+/**
+ * Whether a request may come without a key: not when a page of another origin sends it, and not under a name that was made to
+ * point here.
+ */
+export function isOwnRequest(request: Request, origin: string): boolean {
+  const url = new URL(request.url)
+  const from = request.headers.get('origin')
+  const isKnown = isLoopback(url.hostname) || url.hostname === new URL(origin).hostname
+  return isKnown && (from === null || from === url.origin)
+}

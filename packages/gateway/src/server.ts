@@ -2,6 +2,7 @@ import { serve } from '@hono/node-server'
 import { ConfigError } from '@tiltyard/core'
 
 import type { Gateway } from './gateway.ts'
+import { isLoopback } from './identity.ts'
 
 export interface ServeOptions {
   /** Default `127.0.0.1`. Other than loopback needs keys. */
@@ -54,8 +55,4 @@ export async function serveGateway(
         if ('closeAllConnections' in server) server.closeAllConnections()
       }),
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

@@ -21,9 +21,13 @@ const headers = {
 export function pageRoutes(app: Hono): void {
   for (const [path, [name, type]] of Object.entries(files))
     app.get(path, async () => {
-      const body = await readFile(new URL(`../../page/${name}`, import.meta.url)).catch(() =>
-        readFile(new URL(`../page/${name}`, import.meta.url)),
-      )
+      const body = await readPageFile(name)
       return new Response(body, { headers: { ...headers, 'content-type': type } })
     })
+}
+
+/** The package's `page` folder lies beside `dist`, and two levels above this source. */
+async function readPageFile(name: string): Promise<string> {
+  const read = (folder: string) => readFile(new URL(`${folder}/${name}`, import.meta.url), 'utf8')
+  return read('../page').catch(() => read('../../page'))
 }
