@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+
 import { NotFoundError, StateError, asError, withDeadline } from '@tiltyard/core'
 
 import { createCaller } from './caller.ts'
@@ -61,6 +63,8 @@ export function tinkerClient(given: TinkerOptions): TinkerClient {
   const transport = createTransport(options)
   const credentials = createCredentials(options)
   const closed = new AbortController()
+  // As many calls as are under way listen to it.
+  setMaxListeners(0, closed.signal)
   const caller = createCaller(options, transport, credentials, closed.signal)
   const sessions = createSessions(options, caller, credentials)
   const futures = createFutures(options, caller, credentials)

@@ -133,6 +133,8 @@ export function createSamplingSession(parts: SamplingSessionParts): SamplingSess
     async sample(prompt, settings, { signal } = {}) {
       const text = promptJson(prompt.chunks())
       const bytes = BYTES_PER_TOKEN * prompt.length
+      // Of its own: many samples may share their caller's signal.
+      const either = AbortSignal.any(signal === undefined ? [ended] : [signal, ended])
       return gates.open.through(
         1,
         () =>
@@ -154,11 +156,11 @@ export function createSamplingSession(parts: SamplingSessionParts): SamplingSess
             {
               waitingFor: 'the service to sample',
               milliseconds: deadlines.sample,
-              signal: signal === undefined ? ended : AbortSignal.any([signal, ended]),
+              signal: either,
               clock,
             },
           ),
-        signal,
+        either,
       )
     },
   }

@@ -76,6 +76,9 @@ export function tinkerSampler(parts: TinkerSamplerParts): Sampler {
     async logprobs(prompt, { signal } = {}) {
       const { promptLogprobs } = await scored(prompt, {}, signal)
       if (promptLogprobs?.length === prompt.length) return promptLogprobs
+      // Some services leave out the first position, which nothing predicts.
+      if (promptLogprobs?.length === prompt.length - 1)
+        return Float32Array.from([Number.NaN, ...promptLogprobs])
       throw new TinkerError(
         'TINKER_FAILED',
         `the service gave ${promptLogprobs?.length ?? 0} log-probabilities for a prompt of ${prompt.length} tokens`,

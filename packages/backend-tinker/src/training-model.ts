@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+
 import {
   DataError,
   StateError,
@@ -164,6 +166,8 @@ export function createTrainingModel(parts: TrainingModelParts, lastNumber = 0): 
     forwardOnly: boolean,
     within: AbortSignal,
   ): Promise<() => Promise<ForwardBackwardOutput>> => {
+    // Each part listens to it.
+    setMaxListeners(0, within)
     const { parallelChunks, chunk } = session.flags
     const cut = cutBatch(data, chunk).map((part) => ({ ...part, seqId: (number += 1) }))
     const send = ({ data: some, bytes, seqId }: (typeof cut)[number]) =>
