@@ -6,15 +6,20 @@ import { pathToFileURL } from 'node:url'
 import { ConfigError, nearest, TiltyardError } from '@tiltyard/core'
 import { tsImport } from 'tsx/esm/api'
 
+/** Imports a module by its URL, TypeScript or not. Rejects as it threw. */
+export async function importByUrl(url: string): Promise<unknown> {
+  return tsImport(url, import.meta.url)
+}
+
 /**
- * Imports a module that a person wrote, TypeScript or not.
+ * Imports a recipe or another module that a person named.
  * @throws ConfigError naming the file, and the package to install when an adapter is missing.
  */
 export async function importModule(path: string): Promise<Readonly<Record<string, unknown>>> {
   const file = resolve(path)
   if (!existsSync(file)) throw new ConfigError('recipe', [{ at: path, message: 'no such file' }])
   try {
-    return (await tsImport(pathToFileURL(file).href, import.meta.url)) as Record<string, unknown>
+    return (await importByUrl(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>
   } catch (error) {
     const missing = missingPackage(error)
     if (missing !== undefined) {
@@ -71,12 +76,11 @@ export function pickExport<T>(
   ])
 }
 
-/** The bare package name of a failed import, if that is what went wrong. */
+/** The package that a failed import asked for, if that is what went wrong. */
 function missingPackage(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error) || error.code !== 'ERR_MODULE_NOT_FOUND')
-    return undefined
-  const match = /Cannot find package '((?:@[^/']+\/)?[^/']+)/.exec(error.message)
-  return match?.[1]
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  if (error.code !== 'ERR_MODULE_NOT_FOUND' && error.code !== 'MODULE_NOT_FOUND') return undefined
+  return /Cannot find (?:package|module) '((?:@[^/']+\/)?[^./'][^/']*)/.exec(error.message)?.[1]
 }
 
 const ownPackages = ['core', 'rollout', 'train'] as const

@@ -51,14 +51,19 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[-_ .]/g, '')
 }
 
+/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function editDistance(from: string, to: string): number {
+  let before: readonly number[] = []
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 1; i <= from.length; i += 1) {
     const current = [i]
     for (let j = 1; j <= to.length; j += 1) {
       const replaced = previous[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1)
-      current.push(Math.min(replaced, previous[j]! + 1, current[j - 1]! + 1))
+      const swapped =
+        from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1] ? before[j - 2]! + 1 : replaced
+      current.push(Math.min(replaced, swapped, previous[j]! + 1, current[j - 1]! + 1))
     }
+    before = previous
     previous = current
   }
   return previous[to.length]!

@@ -63,6 +63,8 @@ describe('nearest', () => {
   test('forgives case, separators and a third of the letters', () => {
     expect(nearest('Group-Size', ['groupSize', 'groups'])).toBe('groupSize')
     expect(nearest('lerning_rate', ['learningRate'])).toBe('learningRate')
+    expect(nearest('smoek', ['smoke'])).toBe('smoke')
+    expect(nearest('ab', ['ba'])).toBe('ba')
   })
 
   test('gives nothing when nothing is near', () => {

@@ -11,7 +11,7 @@ import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
 import { printJson, printLines, table } from '../output/json.ts'
-import { importModule } from '../recipe.ts'
+import { importByUrl } from '../recipe.ts'
 
 interface BundleFlags {
   readonly data?: string
@@ -27,7 +27,7 @@ export async function openBundle(
   { env }: Terminal,
 ): Promise<Bundle> {
   return loadBundle(folder, {
-    importModule,
+    importModule: importByUrl,
     secrets: env,
     ...(data === undefined ? {} : { data }),
   })

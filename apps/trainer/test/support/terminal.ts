@@ -1,0 +1,39 @@
+import { PassThrough } from 'node:stream'
+
+import { main } from '../../src/main.ts'
+
+/** The program as a test sees it: arguments in, exit code and texts out. */
+export async function run(
+  args: readonly string[],
+  {
+    input = '',
+    env = {},
+  }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+) {
+  const stdin = new PassThrough()
+  stdin.end(input)
+  const [stdout, stderr] = [collected(), collected()]
+  const interrupts = { soft: new AbortController(), hard: new AbortController() }
+  const code = await main(args, {
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env,
+    interrupts: { soft: interrupts.soft.signal, hard: interrupts.hard.signal },
+  })
+  return { code, stdout: stdout.text(), stderr: stderr.text() }
+}
+
+function collected() {
+  const stream = new PassThrough()
+  const parts: Buffer[] = []
+  stream.on('data', (chunk: Buffer) => parts.push(chunk))
+  return {
+    stream,
+    text: () => {
+      for (let chunk: unknown = stream.read(); chunk !== null; chunk = stream.read())
+        parts.push(chunk as Buffer)
+      return Buffer.concat(parts).toString()
+    },
+  }
+}
