@@ -120,7 +120,7 @@ export function createCaller(
         if (call.signal.aborted) throw asError(call.signal.reason)
         if (TiltyardError.is(error) && error.code !== 'DEADLINE') throw error
         lost = true
-        failure = unreachable(call, error, baseUrl)
+        failure = unreachable(call, error, baseUrl, credentials.scrub)
       }
       const pause = delay ?? backoff(tries)
       if (clock.now() + pause - began > budget) throw failure
@@ -149,12 +149,12 @@ export function parseJson(operation: string, { body, status }: WireResponse): un
   if (body.length === 0) return {}
   try {
     return JSON.parse(new TextDecoder().decode(body))
-  } catch (error) {
+  } catch {
+    // Without its cause, which quotes the body.
     throw new TinkerError(
       'TINKER_FAILED',
       `${operation}: the answer (${body.length} bytes, status ${status}) is no JSON; is the base address that of a Tinker service?`,
       { operation, status },
-      { cause: error },
     )
   }
 }
@@ -183,14 +183,20 @@ function askedDelay(response: WireResponse): number | undefined {
   return asked !== undefined && asked > 0 && asked <= LONGEST_ASKED_DELAY_MS ? asked : undefined
 }
 
-function unreachable(call: Call, error: unknown, baseUrl: string): TinkerError {
-  const { operation } = call
-  const why = error instanceof DeadlineError ? error.message : causeOf(error)
+function unreachable(
+  { operation }: Call,
+  error: unknown,
+  baseUrl: string,
+  scrub: (text: string) => string,
+): TinkerError {
+  const said = error instanceof DeadlineError ? error.message : causeOf(error)
+  const why = scrub(said)
   return new TinkerError(
     'TINKER_UNREACHABLE',
     `can't ${operation}: ${new URL(baseUrl).host} gave no answer (${why}); check the base address and the network`,
     { operation },
-    { cause: error },
+    // An error that holds a secret goes no further.
+    why === said ? { cause: error } : {},
   )
 }
 
