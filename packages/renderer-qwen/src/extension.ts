@@ -1,4 +1,4 @@
-import type { Message, NextInput, RenderedPrompt, Reply, Tokenizer } from '@tiltyard/core'
+import type { NextInput, RenderedPrompt, Reply, Tokenizer } from '@tiltyard/core'
 import type { Marker } from '@tiltyard/core/rendering'
 
 import { isQuery } from './template/query.ts'
@@ -29,8 +29,6 @@ export function whyNot(
 ): string | undefined {
   const { scene } = context
   const { layout, thinking } = scene
-  const misplaced = misplacedSystem(next.messages, scene)
-  if (misplaced !== undefined) return misplaced
   if (layout.think === 'none' || scene.preserveThinking) return undefined
   const asks = next.messages.some((message) => isQuery(message, layout))
   if (layout.think === 'always') return asks ? queryDrops : undefined
@@ -42,9 +40,11 @@ export function whyNot(
   return block === 'reasoned' || reasonedSinceQuery(prompt, context) ? queryDrops : undefined
 }
 
-function misplacedSystem(messages: readonly Message[], { layout }: Scene): string | undefined {
-  const has = messages.some(({ role }) => role === 'system')
-  return has && layout.laterSystem === 'refused'
+/** Why these messages can't follow a reply at all. */
+export function whyNever(next: NextInput, { layout }: Scene): string | undefined {
+  const roles = new Set<string>(next.messages.map(({ role }) => role))
+  if (roles.has('assistant')) return 'an assistant message follows; replies are sampled, not given'
+  return roles.has('system') && layout.laterSystem === 'refused'
     ? `${layout.name} takes a system message at the beginning only`
     : undefined
 }

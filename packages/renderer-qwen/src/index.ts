@@ -1,5 +1,6 @@
 export { qwenRendererFromTemplate, type TemplateRequest } from './from-template.ts'
 export { qwenImageTokens } from './images.ts'
 export { layoutNames, type LayoutName } from './layouts/layout.ts'
+export { qwenLayoutOf, templateMismatch } from './models.ts'
 export type { QwenRendererOptions } from './options.ts'
 export { qwenRenderer } from './qwen-renderer.ts'

@@ -16,7 +16,7 @@ import {
   type Segment,
 } from '@tiltyard/core/rendering'
 
-import { whyNot } from './extension.ts'
+import { whyNever, whyNot } from './extension.ts'
 import { qwenImageTokens } from './images.ts'
 import type { Layout } from './layouts/layout.ts'
 import { layouts } from './layouts/table.ts'
@@ -73,7 +73,9 @@ export function qwenRenderer(options: QwenRendererOptions): Renderer {
       createPrompt(encode([...conversationSegments(conversation, scene), ...replyHeader(scene)])),
     transcript: (conversation) => createPrompt(encode(conversationSegments(conversation, scene))),
     extend(prompt, reply, next) {
-      const refused = keep === 'keep' ? undefined : whyNot(prompt, reply, next, extension)
+      const refused =
+        whyNever(next, scene) ??
+        (keep === 'keep' ? undefined : whyNot(prompt, reply, next, extension))
       if (refused !== undefined) return { refused }
       // Only layouts that number images need to know how many there were.
       const images = scene.addVisionId
@@ -142,6 +144,7 @@ function fingerprintOf(scene: Scene, options: QwenRendererOptions): string {
     layout.name,
     layout.templateHash ?? '',
     settled,
+    options.imageTokens === undefined,
     history,
     markers,
     tokenizer.fingerprint,

@@ -126,7 +126,7 @@ function valueEnd(
 
 /** The end of a value whose closing tag is missing; undefined when nothing implies one. */
 function impliedEnd(text: string, from: number, unseen: readonly string[]): ValueEnd | undefined {
-  const marks = /(?<=\n)<parameter=([^>]*)>|<\/function>|<\/tool_call>/g
+  const marks = /(?<=\n)<parameter=([^>\n]*)>|<\/function>|<\/tool_call>/g
   marks.lastIndex = from
   for (let mark = marks.exec(text); mark !== null; mark = marks.exec(text)) {
     const end = { value: mark.index, next: mark.index }
