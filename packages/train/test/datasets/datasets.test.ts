@@ -72,27 +72,27 @@ describe('a list of tasks', () => {
 const mixOf = (sources: Parameters<typeof interleave>[0]['sources']) =>
   interleave({ name: 'mix', sources, groupsPerBatch: 1 })
 
-describe('interleaved datasets', () => {
-  const letters = (count: number, first: string) =>
-    Array.from({ length: count }, (_, index) =>
-      String.fromCharCode(first.charCodeAt(0) + index),
-    ).join('')
-  const ten = () => list(letters(10, 'a'))
-  const twenty = () => list(letters(20, 'A'))
-  const mixed = () =>
-    interleave({
-      name: 'mix',
-      sources: [{ dataset: ten() }, { dataset: twenty() }],
-      groupsPerBatch: 4,
-    })
+const letters = (count: number, first: string) =>
+  Array.from({ length: count }, (_, index) =>
+    String.fromCharCode(first.charCodeAt(0) + index),
+  ).join('')
 
+const read = async (from: Dataset, seed: number) => {
+  const batches = await Promise.all([4, 2, 0, 1, 3].map((step) => from.batch(step, seed)))
+  return batches.map((batch) => batch!.map((plan) => `${plan.task.id} ${plan.seed}`))
+}
+
+const mixed = () =>
+  interleave({
+    name: 'mix',
+    sources: [{ dataset: list(letters(10, 'a')) }, { dataset: list(letters(20, 'A')) }],
+    groupsPerBatch: 4,
+  })
+
+describe('interleaved datasets', () => {
   test('statement 98: sources of 10 and 20 groups, 4 in a batch, make 5 batches of 4, the same for the same seed', async () => {
     const dataset = await mixed()
     expect(dataset.batches).toBe(5)
-    const read = async (from: Dataset, seed: number) => {
-      const batches = await Promise.all([4, 2, 0, 1, 3].map((step) => from.batch(step, seed)))
-      return batches.map((batch) => batch!.map((plan) => `${plan.task.id} ${plan.seed}`))
-    }
     const batches = await read(dataset, 3)
     expect(batches.map(({ length }) => length)).toEqual([4, 4, 4, 4, 4])
     expect(await read(await mixed(), 3)).toEqual(batches)
