@@ -58,9 +58,9 @@ export function taskIds(bundle: Bundle, split: string): readonly string[] {
   if (ids !== undefined) return ids
   const splits = [ALL_TASKS, ...bundle.evals.keys()]
   const near = nearest(split, splits)
-  const hint = near === undefined ? '' : `; did you mean "${near}"?`
+  const hint = near === undefined ? '; there is' : `; did you mean "${near}"? There is`
   throw new NotFoundError(
-    `bundle "${bundle.name}" has no eval "${split}"${hint} There is ${splits.join(', ')}`,
+    `bundle "${bundle.name}" has no eval "${split}"${hint} ${splits.join(', ')}`,
   )
 }
 
