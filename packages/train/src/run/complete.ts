@@ -47,7 +47,7 @@ export async function completeTraining(
     const checkpoint = steps > (last?.step ?? 0) ? await save(checkpoints, steps, 'full') : last
     return { ...result, end: 'interrupted', evaluations: [], ...withCheckpoint(checkpoint) }
   }
-  if (opened.finished && opened.from === steps)
+  if (opened.finished)
     return { ...result, end: 'completed', evaluations: [], ...withCheckpoint(last) }
   const checkpoint = isFull(last, steps)
     ? await recordAsFinal(checkpoints, last)

@@ -37,6 +37,7 @@ export async function evaluationRun(
     capabilities,
     fingerprints: trainingFingerprints(config),
     described: describeTraining(config),
+    steps: undefined,
   })
   const { opened, clock, logger, seed, signal } = session
   const ending = createEnding(session)

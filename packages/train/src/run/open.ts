@@ -26,7 +26,7 @@ export interface OpenedRun {
   readonly totals: Readonly<Record<string, number>>
   /** What the last step recorded of the dataset. */
   readonly position?: JsonValue
-  /** It had come to its end, with its final weights. */
+  /** It had come to its end, with its final weights, and no steps were added since. */
   readonly finished: boolean
   readonly warnings: readonly Warning[]
 }
@@ -36,6 +36,8 @@ export interface OpenRunOptions {
   readonly backend: Backend
   readonly record: RunRecord
   readonly fingerprints: Fingerprints
+  /** Steps in all, when known. */
+  readonly steps: number | undefined
   readonly control: RunControl
 }
 
@@ -60,11 +62,16 @@ export async function openRun(options: OpenRunOptions): Promise<OpenedRun> {
   )
   const { chosen, warnings } = await newestUsable(details, options)
   const from = chosen?.step ?? 0
+  const finished =
+    chosen?.final === true &&
+    details.end?.status === 'completed' &&
+    from >= (options.steps ?? Infinity)
   const writer = await index.claim(
     { ...record, startedAt: details.record.startedAt },
     {
       expect: 'resume',
-      resumeAfterStep: from - 1,
+      // What a finished run recorded after its last step, the evaluation of its final weights, stays.
+      ...(finished ? {} : { resumeAfterStep: from - 1 }),
       takeOver: control.takeOver ?? false,
       ...signal,
     },
@@ -77,7 +84,7 @@ export async function openRun(options: OpenRunOptions): Promise<OpenedRun> {
     ...(chosen === undefined ? {} : { checkpoint: chosen }),
     totals: last?.totals ?? {},
     ...(last === undefined ? {} : { position: last.position }),
-    finished: chosen?.final === true && details.end?.status === 'completed',
+    finished,
     warnings: [...warnings, ...executorWarnings(details.record, record)],
   }
 }

@@ -46,6 +46,8 @@ export async function openSession(
     readonly capabilities: Capabilities
     readonly fingerprints: Fingerprints
     readonly described: JsonObject
+    /** Steps in all, when known. */
+    readonly steps: number | undefined
   },
 ): Promise<Session> {
   const { seed = 0, index, backend } = config
@@ -60,8 +62,8 @@ export async function openSession(
     versions: { ...control.versions, executor: identity.capabilities.executor },
     ...(control.git === undefined ? {} : { git: control.git }),
   }
-  const { fingerprints } = identity
-  const opened = await openRun({ index, backend, record, fingerprints, control })
+  const { fingerprints, steps } = identity
+  const opened = await openRun({ index, backend, record, fingerprints, steps, control })
   const ended = new AbortController()
   const signal =
     control.signal === undefined ? ended.signal : AbortSignal.any([control.signal, ended.signal])

@@ -100,6 +100,7 @@ async function begin(config: TrainingConfig, control: RunControl) {
     capabilities,
     fingerprints: trainingFingerprints(config),
     described: describeTraining(config),
+    steps,
   })
   return { session, steps, prepare }
 }

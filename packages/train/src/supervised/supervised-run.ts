@@ -1,4 +1,5 @@
 import type { RunControl } from '../config/control.ts'
+import { supervisedSteps } from '../config/defaults.ts'
 import type { SupervisedConfig } from '../config/training.ts'
 import type { SupervisedReport, SupervisedResult } from '../report.ts'
 import { describeSupervised } from '../run/describe.ts'
@@ -54,6 +55,7 @@ async function open(config: SupervisedConfig, control: RunControl) {
     capabilities,
     fingerprints: supervisedFingerprints(config),
     described: describeSupervised(config),
+    steps: supervisedSteps(config),
   })
   return { session, examples, heldOut }
 }

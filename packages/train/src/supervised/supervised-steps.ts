@@ -189,7 +189,7 @@ export function createSupervisedSteps(parts: SupervisedParts): SupervisedSteps {
       const completed = done >= steps
       const evaluated = completed && heldOut.length > 0 && evalEvery > 0 && !opened.finished
       const evaluations = evaluated ? [await evaluate(done)] : []
-      const isFinal = completed && !(opened.finished && opened.from >= steps)
+      const isFinal = completed && !opened.finished
       if (isFinal) lastSaved = await save('final')
       else if (!completed && done > (lastSaved?.step ?? 0)) lastSaved = await save('full')
       return {
