@@ -1,5 +1,8 @@
 import { asError } from '@tiltyard/core'
 
+/** Reason for ending a wait that nobody reads: making an error for each would cost more than the wait. */
+export const SETTLED = 'settled'
+
 /** A promise that is settled from outside. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
@@ -27,6 +30,6 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
   try {
     return await Promise.race([work, aborted])
   } finally {
-    done.abort()
+    done.abort(SETTLED)
   }
 }

@@ -1,12 +1,11 @@
-import { asError, withDeadline, type Sample } from '@tiltyard/core'
+import { asError, withDeadline, type RenderedPrompt, type Sample } from '@tiltyard/core'
 
 import type { OpenAttempt } from '../attempt.ts'
-import { abandoned, asApiError, samplerFailed, type ApiError } from '../errors.ts'
-import type { Placement } from '../graph/placement.ts'
+import { asApiError, samplerFailed, type ApiError } from '../errors.ts'
 import { splitModel, type Tags } from '../identity.ts'
-import { deferred } from '../waiting.ts'
 import { admit, type Admitted, type CallServices } from './admit.ts'
 import { createBroadcast, type Broadcast } from './broadcast.ts'
+import { createReaders, type CallReaders } from './readers.ts'
 import type { OpenRecord } from './record.ts'
 import { commitAll, growingReplies, readChoice } from './replies.ts'
 import type { InferenceRequest } from './request.ts'
@@ -15,12 +14,11 @@ import type { CallDelta, CallResult } from './result.ts'
 /** A call under way or over, which any number of connections may wait for. */
 export interface ActiveCall {
   readonly record: OpenRecord
-  readonly place: Placement
+  readonly prompt: RenderedPrompt
   readonly deltas: Broadcast<CallDelta>
   readonly result: Promise<CallResult>
-  /** A client waits. Call exactly one of the two when it stops waiting. */
-  attach(): { delivered(): void; left(): void }
-  readonly state: () => 'running' | 'delivered' | 'orphaned' | 'failed'
+  readonly attach: CallReaders['attach']
+  readonly state: CallReaders['state']
 }
 
 /**
@@ -46,114 +44,68 @@ export function startCall(
 }
 
 function begin(call: Admitted, release: () => void): ActiveCall {
-  const { attempt, record, services, request } = call
-  const { clock } = services
+  const { attempt, record, services, place } = call
+  const { clock, orphanMs } = services
+  const readers = createReaders(record, clock, orphanMs)
   const deltas = createBroadcast<CallDelta>()
-  const stopped = new AbortController()
-  let readers = 0
-  let grace: AbortController | undefined
-  const waiting: ((claimed: boolean) => void)[] = []
-  const wake = (isClaimed: boolean) => {
-    for (const resolve of waiting.splice(0)) resolve(isClaimed)
-  }
-  const stop = (reason: Error) => {
-    stopped.abort(reason)
-    wake(false)
-  }
-  const claimed = async () => {
-    if (stopped.signal.aborted) return false
-    if (readers > 0 || record.delivered) return true
-    const claim = deferred<boolean>()
-    waiting.push(claim.resolve)
-    return claim.promise
-  }
-  attempt.register(record, stop)
   const began = clock.now()
-
-  const work = async (): Promise<CallResult> => {
-    const growing = request.stream ? growingReplies(call, deltas) : undefined
-    const samples = await sample(call, stopped.signal, growing?.push)
-    const ms = clock.now() - began
-    const choices = await Promise.all(
-      samples.map((each, index) => readChoice(call, each, index, stopped.signal)),
-    )
-    const untrained = (await claimed()) ? call.untrained : 'undelivered'
-    record.samples = await commitAll(call, choices, untrained, ms)
-    if (untrained === 'undelivered') throw asError(stopped.signal.reason)
-    for (const { choice } of choices) {
-      growing?.finish(choice)
-      deltas.push({ type: 'end', choice: choice.index, reply: choice })
-    }
-    return {
-      id: record.id,
-      created: Math.floor(services.wallClock() / 1000),
-      model: request.model,
-      version: record.version,
-      prompt: call.place.prompt,
-      reused: call.place.reused,
-      choices: choices.map(({ choice }) => choice),
-    }
-  }
+  attempt.register(record, readers.stop)
   const settle = (error?: ApiError) => {
-    grace?.abort()
+    readers.settle()
     record.ms = clock.now() - began
-    record.status = error === undefined ? 'ok' : stopped.signal.aborted ? 'cancelled' : 'failed'
+    record.status = error === undefined ? 'ok' : readers.signal.aborted ? 'cancelled' : 'failed'
     if (error !== undefined) record.error = error.code
     attempt.settle(record, record.status === 'failed' ? error : undefined)
     release()
   }
-  const result = work().then(
+  const result = carryOut(call, readers, deltas).then(
     (done) => {
       settle()
       deltas.end()
       return done
     },
     (error: unknown) => {
-      const answer = asApiError(stopped.signal.aborted ? stopped.signal.reason : error)
+      const answer = asApiError(readers.signal.aborted ? readers.signal.reason : error)
       settle(answer)
       deltas.fail(answer)
       throw answer
     },
   )
   result.catch(() => {})
+  // No closure over the call is kept: it holds the whole conversation, which would add up over an attempt.
+  const { attach, state } = readers
+  return { record, prompt: place.prompt, deltas, result, attach, state }
+}
 
-  const orphan = () => {
-    if (record.status !== 'running') return
-    grace = new AbortController()
-    clock.sleep(services.orphanMs, grace.signal).then(
-      () => stop(abandoned()),
-      () => {},
-    )
+/** Samples, reads and commits the replies of a call. */
+async function carryOut(
+  call: Admitted,
+  readers: CallReaders,
+  deltas: Broadcast<CallDelta>,
+): Promise<CallResult> {
+  const { record, services, request, place } = call
+  const growing = request.stream ? growingReplies(call, deltas) : undefined
+  const began = services.clock.now()
+  const samples = await sample(call, readers.signal, growing?.push)
+  const ms = services.clock.now() - began
+  const choices = await Promise.all(
+    samples.map((each, index) => readChoice(call, each, index, readers.signal)),
+  )
+  const untrained = (await readers.claimed()) ? call.untrained : 'undelivered'
+  record.samples = await commitAll(call, choices, untrained, ms)
+  if (untrained === 'undelivered') throw asError(readers.signal.reason)
+  for (const { choice } of choices) {
+    growing?.finish(choice)
+    deltas.push({ type: 'end', choice: choice.index, reply: choice })
   }
   return {
-    record,
-    place: call.place,
-    deltas,
-    result,
-    attach() {
-      readers += 1
-      grace?.abort()
-      wake(true)
-      let isReading = true
-      return {
-        delivered() {
-          if (isReading) readers -= 1
-          isReading = false
-          record.delivered = true
-        },
-        left() {
-          if (isReading) readers -= 1
-          else record.delivered = false
-          isReading = false
-          if (readers === 0 && !record.delivered) orphan()
-        },
-      }
-    },
-    state() {
-      if (record.status === 'failed' || record.status === 'cancelled') return 'failed'
-      if (record.delivered) return 'delivered'
-      return readers > 0 ? 'running' : 'orphaned'
-    },
+    id: record.id,
+    created: Math.floor(services.wallClock() / 1000),
+    model: request.model,
+    version: record.version,
+    prompt: place.prompt,
+    reused: place.reused,
+    choices: choices.map(({ choice }) => choice),
   }
 }
 

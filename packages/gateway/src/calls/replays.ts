@@ -21,7 +21,7 @@ export interface Replays {
 }
 
 const MAX_REPLAYS = 10
-const MAX_REMEMBERED = 256
+const MAX_REMEMBERED = 64
 
 export function createReplays(): Replays {
   const byDigest = new Map<string, ActiveCall[]>()

@@ -113,8 +113,7 @@ export async function* chatStream(
   }
 
   for (let index = 0; index < request.n; index += 1) {
-    const ids =
-      withIds && index === 0 ? { prompt_token_ids: promptTokenIds(call.place.prompt) } : {}
+    const ids = withIds && index === 0 ? { prompt_token_ids: promptTokenIds(call.prompt) } : {}
     yield { text: chunk(index, { role: 'assistant', content: '' }, null, {}, ids) }
   }
   let open = request.n

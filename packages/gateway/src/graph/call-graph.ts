@@ -61,7 +61,8 @@ export interface GraphNode {
   /** Whether a reply already goes on from this one. */
   extended: boolean
   readonly sampled: GraphNode[]
-  readonly given: Map<string, GraphNode>
+  /** Messages that were not sampled; made when there is one. */
+  given: Map<string, GraphNode> | undefined
 }
 
 /** How a request will be sampled: which tokens, and where they belong. */
@@ -105,13 +106,14 @@ export function createCallGraph({ tolerance, reasoning }: CallGraphOptions): Cal
   const add = (hash: number, reply?: SampledReply): GraphNode => {
     nodes += 1
     const prompt = undefined
-    return { hash, reply, prompt, begun: 0, extended: false, sampled: [], given: new Map() }
+    return { hash, reply, prompt, begun: 0, extended: false, sampled: [], given: undefined }
   }
   const follow = (from: GraphNode, message: Message): GraphNode => {
     const key = givenKey(message)
-    const known = from.given.get(key)
+    const known = from.given?.get(key)
     if (known !== undefined) return known
     const node = add(deriveSeed(from.hash, key))
+    from.given ??= new Map()
     from.given.set(key, node)
     return node
   }
@@ -236,7 +238,7 @@ function walk(
       if (typeof echo === 'string') edit = echo
       else found = echo
     }
-    found ??= from.given.get(givenKey(message))
+    found ??= from.given?.get(givenKey(message))
     if (found === undefined) return { path, edit }
     path.push(found)
   }
@@ -282,13 +284,13 @@ function beginning(
   const [head, next] = messages
   if (head === undefined) return 'new_conversation'
   const elsewhere = [...roots].some(
-    ([other, root]) => other !== key && root.given.has(givenKey(head)),
+    ([other, root]) => other !== key && root.given?.has(givenKey(head)),
   )
   if (elsewhere && !roots.has(key)) return 'context_changed'
   const root = roots.get(key)
   if (root === undefined || head.role !== 'system' || next === undefined) return 'new_conversation'
-  if (root.given.has(givenKey(head))) return 'new_conversation'
-  const under = [...root.given.values()].some(({ given }) => given.has(givenKey(next)))
+  if (root.given?.has(givenKey(head))) return 'new_conversation'
+  const under = [...(root.given?.values() ?? [])].some(({ given }) => given?.has(givenKey(next)))
   return under ? 'system_changed' : 'new_conversation'
 }
 

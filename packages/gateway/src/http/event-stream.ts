@@ -1,6 +1,7 @@
 import { asError, type Clock } from '@tiltyard/core'
 
 import { asApiError, errorBody } from '../errors.ts'
+import { SETTLED } from '../waiting.ts'
 
 /** A piece of an event stream. With the terminal one the client knows all of the reply. */
 export interface StreamPiece {
@@ -35,7 +36,7 @@ export function eventStream(
   const finish = () => {
     if (over) return
     over = true
-    watched.abort()
+    watched.abort(SETTLED)
     closed(reached)
   }
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
@@ -100,7 +101,7 @@ export async function unlessQuiet<T>(
   try {
     return await Promise.race([promise, quiet])
   } finally {
-    done.abort()
+    done.abort(SETTLED)
   }
 }
 

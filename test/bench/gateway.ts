@@ -1,0 +1,206 @@
+/**
+ * What the gateway costs per call over a sampler that takes no time: in process through `fetch`, and over HTTP at 1, 32 and 512
+ * connections beside an echo server. Each call brings a conversation of its own with 1,000 tokens. `--memory` measures 1,000
+ * open attempts of 100 calls instead. `--stub` serves a fixed answer for another proxy to stand before, and `--proxy <url>` loads
+ * that proxy in the same run.
+ *
+ *   node --expose-gc --import tsx test/bench/gateway.ts [--seconds 3] [--memory] [--stub <port>] [--proxy <url>]
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+import type { Sampler } from '@tiltyard/core'
+import { createGateway, serveGateway, type Gateway } from '@tiltyard/gateway'
+import { charRenderer, charReply } from '@tiltyard/testkit'
+import { Pool } from 'undici'
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '3' },
+    memory: { type: 'boolean', default: false },
+    stub: { type: 'string' },
+    proxy: { type: 'string' },
+    serve: { type: 'boolean', default: false },
+  },
+})
+const milliseconds = Number(values.seconds) * 1_000
+const CALLS_PER_ATTEMPT = 100
+const ATTEMPTS = 2_000
+const words = 'x'.repeat(990)
+const ids = charReply('It is done.')
+const logprobs = new Float32Array(ids.length).fill(-1)
+
+const sampler: Sampler = {
+  specVersion: 'sampler/1',
+  version: { id: 'bench', step: 0 },
+  contextWindow: 1_000_000,
+  async sample({ onTokens }) {
+    onTokens?.(0, ids, logprobs)
+    return [{ ids, logprobs, stop: 'stop' }]
+  },
+  logprobs: async (prompt) => new Float32Array(prompt.length),
+  async close() {},
+}
+const policy = { sampler, renderer: charRenderer(), sampling: {} }
+const record = { conversation: async () => {}, reply: async () => {}, observation: async () => {} }
+
+/** A chat completion as it is, which costs next to nothing to give. */
+const fixed = JSON.stringify({
+  id: 'chatcmpl-1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'policy',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'It is done.' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 1_000, completion_tokens: 12, total_tokens: 1_012 },
+})
+
+interface Load {
+  readonly name: string
+  readonly origin: string
+  readonly path: (call: number) => string
+  readonly stream?: boolean
+}
+
+let calls = 0
+
+function body(stream: boolean): string {
+  const messages = [{ role: 'user', content: `${calls} ${words}` }]
+  return JSON.stringify({ model: 'policy', messages, ...(stream ? { stream } : {}) })
+}
+
+/** Calls for some seconds; prints calls per second and latencies. */
+async function load({ name, origin, path, stream = false }: Load, connections: number): Promise<void> {
+  const pool = new Pool(origin, { connections })
+  const times: number[] = []
+  const until = performance.now() + milliseconds
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-bench' }
+  const open = origin === values.proxy ? headers : { 'content-type': 'application/json' }
+  const client = async () => {
+    while (performance.now() < until) {
+      const began = performance.now()
+      const request = body(stream)
+      const answer = await pool.request({ method: 'POST', path: path(calls++), body: request, headers: open })
+      const text = await answer.body.text()
+      if (answer.statusCode !== 200) throw new Error(`${name}: ${answer.statusCode} ${text.slice(0, 200)}`)
+      times.push(performance.now() - began)
+    }
+  }
+  const began = performance.now()
+  await Promise.all(Array.from({ length: connections }, client))
+  const seconds = (performance.now() - began) / 1_000
+  await pool.close()
+  times.sort((a, b) => a - b)
+  const quantile = (share: number) => times[Math.floor((times.length - 1) * share)]!.toFixed(1)
+  console.log(
+    `${name}${stream ? ', streaming' : ''}, ${connections} connections: ${Math.round(times.length / seconds)} calls/s, p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms`,
+  )
+}
+
+function attemptPath(call: number): string {
+  return `/r/${Math.floor(call / CALLS_PER_ATTEMPT) % ATTEMPTS}/a/0/v1/chat/completions`
+}
+
+/** The server side, in a process of its own. */
+async function serveAll(): Promise<void> {
+  const gateway = createGateway({ requireKey: false, maxConcurrentCalls: 1_024 })
+  for (let rollout = 0; rollout < ATTEMPTS; rollout += 1)
+    gateway.open({ rollout: String(rollout), policy, record })
+  await serveGateway(gateway)
+  process.send?.({ gateway: gateway.origin, echo: `http://127.0.0.1:${await serveFixed(0)}` })
+  process.on('disconnect', () => process.exit(0))
+}
+
+async function serveFixed(port: number): Promise<number> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      response.setHeader('content-type', 'application/json').end(fixed)
+    })
+  }).listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+/** CPU time of a call through `fetch`, on one thread. */
+async function inProcess(): Promise<void> {
+  for (const stream of [false, true]) {
+    const gateway = createGateway()
+    let attempt = gateway.open({ rollout: 'r', policy, record })
+    let done = 0
+    let before = process.cpuUsage()
+    const until = performance.now() + milliseconds + 1_000
+    for (let turn = 0; performance.now() < until; turn += 1) {
+      if (turn % CALLS_PER_ATTEMPT === 0) {
+        await attempt.close()
+        attempt = gateway.open({ rollout: `r${turn}`, policy, record })
+      }
+      await (await post(gateway, attempt.path, attempt.key, body(stream))).text()
+      calls += 1
+      done += 1
+      if (turn !== 2_000) continue
+      before = process.cpuUsage()
+      done = 0
+    }
+    const { user, system } = process.cpuUsage(before)
+    const each = (user + system) / done
+    console.log(`through fetch${stream ? ', streaming' : ''}: ${Math.round(each)} µs of CPU a call`)
+  }
+}
+
+function post(gateway: Gateway, path: string, key: string, text: string): Promise<Response> {
+  return gateway.fetch(`${gateway.origin}${path}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}` },
+    body: text,
+  })
+}
+
+/** Memory of open attempts whose conversations grow call by call. */
+async function memory(): Promise<void> {
+  const gateway = createGateway()
+  const used = () => {
+    globalThis.gc?.()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return (heapUsed + arrayBuffers) / 2 ** 20
+  }
+  const before = used()
+  for (let rollout = 0; rollout < 1_000; rollout += 1) {
+    const attempt = gateway.open({ rollout: `r${rollout}`, policy, record })
+    const messages: object[] = []
+    for (let call = 0; call < 100; call += 1) {
+      messages.push({ role: 'user', content: `call ${call}, a short question of fifty characters.` })
+      await (await post(gateway, attempt.path, attempt.key, JSON.stringify({ messages }))).text()
+      messages.push({ role: 'assistant', content: 'It is done.' })
+    }
+  }
+  const all = used() - before
+  console.log(`1,000 open attempts of 100 calls: ${Math.round(all)} MiB, ${((all * 1_024) / 100_000).toFixed(1)} KiB a call`)
+}
+
+async function main(): Promise<void> {
+  if (values.stub !== undefined) {
+    await serveFixed(Number(values.stub))
+    return
+  }
+  await inProcess()
+  const child = fork(fileURLToPath(import.meta.url), ['--serve'])
+  const [served] = (await once(child, 'message')) as [{ gateway: string; echo: string }]
+  const gateway: Load = { name: 'gateway', origin: served.gateway, path: attemptPath }
+  const echo: Load = { name: 'echo', origin: served.echo, path: () => '/v1/chat/completions' }
+  await load(gateway, 32)
+  for (const connections of [1, 32, 512]) {
+    await load(echo, connections)
+    await load(gateway, connections)
+    await load({ ...gateway, stream: true }, connections)
+    if (values.proxy === undefined) continue
+    await load({ name: 'proxy', origin: values.proxy, path: () => '/v1/chat/completions' }, connections)
+  }
+  child.disconnect()
+}
+
+if (values.serve) await serveAll()
+else if (values.memory) await memory()
+else await main()
