@@ -1,4 +1,5 @@
 import { forUniverse, ToolError } from '@tiltyard/bundle'
+import type { JsonObject, PlayedCall } from '@tiltyard/core'
 import { z } from 'zod'
 
 import { statuses, type Store } from './store.ts'
@@ -54,14 +55,18 @@ const answer = defineVerifier(({ task, answer: reply }) => {
   return told.size === 1 && typeof wanted === 'string' && told.has(wanted)
 })
 
-/** Each call that was needed was made once, and none failed or was needless. A call is needed when it gives what a gold call gives. */
+/** Each call that was needed was made once, and none failed or was needless. The gold's calls are the needed ones. */
 const calls = defineVerifier(async ({ calls: made, gold }) => {
-  const key = (call: (typeof made)[number]) => JSON.stringify([call.name, call.result])
-  const needed = (await gold()).calls.map(key).toSorted()
-  const done = made.map(key).toSorted()
-  const failed = made.some(({ error }) => error !== undefined)
-  return !failed && done.join('\n') === needed.join('\n')
+  const needed = (await gold()).calls.map(signature).sort()
+  const done = made.map(signature).sort()
+  return made.every(({ error }) => error === undefined) && done.join('\n') === needed.join('\n')
 })
+
+/** Equal for calls that mean the same: the order of arguments and the case of names don't count. */
+function signature({ name, arguments: args }: PlayedCall): string {
+  const values = Object.entries(args as JsonObject).map((entry) => JSON.stringify(entry))
+  return [name, ...values.sort()].join(' ').toLowerCase()
+}
 
 export const bundle = defineBundle({
   tools: [findByNameZip, findByEmail, orderStatus],

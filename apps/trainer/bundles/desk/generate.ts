@@ -10,7 +10,8 @@ import { type RandomStream, randomStream } from '@tiltyard/core'
 
 import { type Customer, type Order, statuses } from './store.ts'
 
-const SEED = 2026
+/** Seed of the files that are committed. */
+export const DESK_SEED = 2026
 const CUSTOMERS = 600
 /** The customers from here on are held out: no train task is about them. */
 const HELD_OUT_FROM = 450
@@ -203,6 +204,6 @@ export function deskFiles(desk: Desk): Readonly<Record<string, string>> {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [name, text] of Object.entries(deskFiles(generateDesk(SEED))))
+  for (const [name, text] of Object.entries(deskFiles(generateDesk(DESK_SEED))))
     writeFileSync(new URL(name, import.meta.url), text)
 }
