@@ -1,14 +1,16 @@
-import type {
-  Backend,
-  CheckpointEvent,
-  CheckpointRef,
-  Learner,
-  Logger,
-  RunWriter,
-  Sampler,
+import {
+  deriveSeed,
+  type Backend,
+  type CheckpointEvent,
+  type CheckpointRef,
+  type Learner,
+  type Logger,
+  type RunWriter,
+  type Sampler,
 } from '@tiltyard/core'
 
 import type { ResolvedCheckpoints } from '../config/defaults.ts'
+import { metricLabel } from '../metrics/numbers.ts'
 
 export type CheckpointKind = 'full' | 'rolling' | 'final'
 
@@ -97,8 +99,7 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
     },
     save(step, kind) {
       const name = kind === 'final' ? 'final' : String(step).padStart(6, '0')
-      // The epoch keeps apart what a killed process may still have saved under the same step.
-      const stored = `${run}-e${writer.epoch}-${name}`
+      const stored = storedName(run, writer.epoch, name)
       const ttlSeconds = {
         full: cadence.ttlSeconds,
         rolling: cadence.rollingTtlSeconds,
@@ -121,6 +122,16 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
       if (isRolling(event)) rolling = event
     },
   }
+}
+
+/**
+ * A name that every backend takes and no other checkpoint has: the epoch keeps apart what a killed process may still have saved
+ * under the same step, a hash those runs whose names are written alike.
+ */
+function storedName(run: string, epoch: number, name: string): string {
+  const label = metricLabel(run).slice(0, 100)
+  const distinct = label === run ? label : `${label}-${deriveSeed(0, run).toString(16)}`
+  return `${distinct}-e${epoch}-${name}`
 }
 
 function isRolling(event: CheckpointEvent | undefined): boolean {

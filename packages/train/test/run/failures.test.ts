@@ -1,0 +1,404 @@
+import type { Backend, Learner, RunIndex, Sampler } from '@tiltyard/core'
+import { memoryRunIndex } from '@tiltyard/testkit'
+import { describe, expect, test } from 'vitest'
+
+import { listDataset, train, type RunControl, type TrainingConfig } from '../../src/index.ts'
+import {
+  letterBackend,
+  letterDataset,
+  letterSource,
+  letterTasks,
+  letterTraining,
+} from '../support/letters.ts'
+import { recordingBackend } from '../support/recording-backend.ts'
+import { metricsOf, newPlace, trainThere, weightsOf } from '../support/runs.ts'
+
+const dataset = () => letterDataset({ epochs: 3 })
+
+/** Milliseconds until the run rejects, and with what. */
+async function failure(config: Partial<TrainingConfig>, control: RunControl = {}) {
+  const index = memoryRunIndex()
+  const begin = performance.now()
+  const error: unknown = await train(
+    letterTraining({ index, dataset: dataset(), ...config }),
+    control,
+  )
+    .finish()
+    .then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+  const { summary, end, failures } = await index.run('letters')
+  return { error, ms: performance.now() - begin, summary, end, failures }
+}
+
+const absentJudge = () => Promise.reject(new Error('the judge is out'))
+const hang = () => new Promise<never>(() => {})
+
+describe('a failure', () => {
+  test.each(['forwardBackward', 'optimStep', 'publish', 'save'])(
+    'of the learner in %s ends the run with its cause within a second, and is recorded',
+    async (what) => {
+      let calls = 0
+      const { backend } = recordingBackend(letterBackend(), {
+        before(call) {
+          if (call.startsWith(what) && (calls += 1) === 2) throw new Error(`${what} broke`)
+        },
+      })
+      const failed = await failure({ backend, checkpoints: { every: 1 } })
+      expect(failed.error).toMatchObject({ message: `${what} broke` })
+      expect(failed.ms).toBeLessThan(1_000)
+      expect(failed.summary.status).toBe('failed')
+      expect(failed.failures.at(-1)).toMatchObject({
+        phase: 'train',
+        error: { message: `${what} broke` },
+      })
+    },
+  )
+
+  test('F45: of forward-backward leaves the checkpoint of the step before, from which the run goes on to the same end', async () => {
+    const whole = newPlace()
+    const { result } = await trainThere(whole, { dataset: dataset() })
+    const place = newPlace()
+    let calls = 0
+    const { backend } = recordingBackend(place.backend, {
+      before(call) {
+        if (call.startsWith('forwardBackward') && (calls += 1) === 3) throw new Error('500')
+      },
+    })
+    const settings = { dataset: dataset(), checkpoints: { every: 1 } }
+    await expect(trainThere({ ...place, backend }, settings)).rejects.toThrow('500')
+    const { checkpoints } = await place.index.run('letters')
+    expect(checkpoints.map(({ step }) => step)).toEqual([1, 2])
+    const resumed = await trainThere(place, settings, { start: 'resume' })
+    expect(resumed.reports[0]!.step).toBe(2)
+    expect(await weightsOf(place.backend, resumed.result.checkpoint!.sampling!)).toBe(
+      await weightsOf(whole.backend, result.checkpoint!.sampling!),
+    )
+  })
+
+  test('of a play that nobody may repeat ends the run with its cause within a second, its siblings cancelled', async () => {
+    let opened = 0
+    const source = letterSource({
+      async onOpen() {
+        opened += 1
+        if (opened === 3) throw new Error('no such database')
+        if (opened > 3) await hang()
+      },
+    })
+    const failed = await failure({
+      dataset: letterDataset({ source }),
+      rollout: { failures: { kind: 'failFast' }, waits: { cancelMs: 50 } },
+    })
+    expect(String(failed.error)).toContain('no such database')
+    expect(failed.ms).toBeLessThan(1_000)
+  })
+
+  test('of a reading ends the run with its cause', async () => {
+    const letters = dataset()
+    const broken = {
+      ...letters,
+      batch: (step: number, seed: number) =>
+        step === 2 ? Promise.reject(new Error('the file is gone')) : letters.batch(step, seed),
+    }
+    const failed = await failure({ dataset: broken })
+    expect(failed.error).toMatchObject({ message: 'the file is gone' })
+    expect(failed.summary.status).toBe('failed')
+  })
+
+  test('of an evaluation ends the run with its cause', async () => {
+    const evaluations = [{ name: 'judged', evaluate: absentJudge }]
+    const failed = await failure({ evaluations, evalEvery: 2 })
+    expect(failed.error).toMatchObject({ message: 'the judge is out' })
+  })
+
+  test('of the record ends the run: nothing goes on that is not written down', async () => {
+    const index = memoryRunIndex()
+    let appended = 0
+    const full: RunIndex = {
+      ...index,
+      async claim(record, options) {
+        const writer = await index.claim(record, options)
+        return {
+          epoch: writer.epoch,
+          async append(event) {
+            if (event.type === 'metrics' && (appended += 1) === 2) throw new Error('no space left')
+            await writer.append(event)
+          },
+          flush: () => writer.flush(),
+          close: () => writer.close(),
+        }
+      },
+    }
+    const run = train(letterTraining({ index: full, dataset: dataset() }))
+    await expect(run.finish()).rejects.toThrow('no space left')
+    const { steps } = await index.run('letters')
+    expect(steps.map(({ step }) => step)).toEqual([0])
+  })
+
+  test('after which the loop was left is not swallowed by finish', async () => {
+    const { backend } = recordingBackend(letterBackend(), {
+      before(call) {
+        if (call.startsWith('forwardBackward')) throw new Error('broke')
+      },
+    })
+    const run = train(letterTraining({ backend, dataset: dataset() }))
+    await expect(run.finish()).rejects.toThrow('broke')
+    await expect(run.finish()).rejects.toThrow('its loop threw the cause')
+  })
+})
+
+describe('stopping', () => {
+  test('F42: a stop while sampling drops the step, saves, and says that it was interrupted', async () => {
+    const place = newPlace()
+    const stop = new AbortController()
+    const { reports, result } = await trainThere(
+      place,
+      { dataset: dataset() },
+      {
+        stop: stop.signal,
+        observer(event) {
+          if (event.type === 'group' && event.step === 2) stop.abort()
+        },
+      },
+    )
+    expect(reports.map(({ step }) => step)).toEqual([0, 1])
+    const checkpoint = { name: '000002', step: 2 }
+    expect(result).toMatchObject({ end: 'interrupted', steps: 2, checkpoint })
+    const { summary } = await place.index.run('letters')
+    expect(summary).toMatchObject({ status: 'interrupted', step: 1 })
+  })
+
+  test('F42: a stop before the first step saves nothing and leaves a run that can go on', async () => {
+    const place = newPlace()
+    const stopped = await trainThere(place, { dataset: dataset() }, { stop: AbortSignal.abort() })
+    expect(stopped).toMatchObject({ reports: [], result: { end: 'interrupted', steps: 0 } })
+    const { reports } = await trainThere(place, { dataset: dataset() }, { start: 'resume' })
+    expect(reports).toHaveLength(6)
+  })
+
+  test('F42: a stop in the middle of a step with several updates finishes the step first', async () => {
+    const place = newPlace()
+    const stop = new AbortController()
+    const { backend, calls } = recordingBackend(place.backend, {
+      before(call) {
+        if (call === 'optimStep') stop.abort()
+      },
+    })
+    let plays = 0
+    const source = letterSource({ score: () => (plays += 1) % 2 })
+    const { reports, result } = await trainThere(
+      { ...place, backend },
+      {
+        dataset: letterDataset({ groupsPerBatch: 4, source }),
+        pipeline: { substeps: 2, minibatches: 2 },
+      },
+      { stop: stop.signal },
+    )
+    expect(reports).toHaveLength(1)
+    expect(result).toMatchObject({ end: 'interrupted', steps: 1 })
+    expect(calls.filter((call) => call === 'optimStep')).toHaveLength(2)
+  })
+
+  test('leaving the loop is a soft stop', async () => {
+    const place = newPlace()
+    const run = train(letterTraining({ ...place, dataset: dataset() }))
+    for await (const { step } of run) if (step === 1) break
+    const result = await run.finish()
+    expect(result).toMatchObject({ end: 'interrupted', checkpoint: { step: result.steps } })
+    expect(result.steps).toBeGreaterThanOrEqual(2)
+  })
+
+  test('a signal ends the run at once with its reason; nothing is saved, and the run can go on', async () => {
+    const abort = new AbortController()
+    const reason = new Error('second Ctrl-C')
+    const place = newPlace()
+    const begin = performance.now()
+    let aborted = 0
+    const running = trainThere(
+      place,
+      {
+        dataset: letterDataset({ source: letterSource({ onOpen: hang }) }),
+        rollout: { waits: { cancelMs: 50 } },
+      },
+      { signal: abort.signal },
+    )
+    setTimeout(() => {
+      aborted = performance.now() - begin
+      abort.abort(reason)
+    }, 30)
+    await expect(running).rejects.toBe(reason)
+    expect(performance.now() - begin - aborted).toBeLessThan(2_000)
+    const { summary, checkpoints } = await place.index.run('letters')
+    expect(summary.status).toBe('interrupted')
+    expect(checkpoints).toEqual([])
+  })
+
+  test('a signal ends the run within 2 s though learner and sampler never answer', async () => {
+    const backend = letterBackend()
+    const deaf: Backend = {
+      ...backend,
+      async learner(options) {
+        const learner = await backend.learner(options)
+        const stuck: Learner = {
+          ...learner,
+          steps: 0,
+          forwardBackward: hang,
+          close: hang,
+          async publish(publishing) {
+            const sampler: Sampler = await learner.publish(publishing)
+            return { ...sampler, version: sampler.version, close: hang }
+          },
+        }
+        return stuck
+      },
+    }
+    const abort = new AbortController()
+    setTimeout(() => abort.abort(new Error('enough')), 100)
+    const failed = await failure({ backend: deaf }, { signal: abort.signal })
+    expect(failed.error).toMatchObject({ message: 'enough' })
+    expect(failed.ms).toBeLessThan(2_100)
+  })
+
+  test('F21: an abort at any moment leaves no rejection that nobody holds', async () => {
+    const unheld: unknown[] = []
+    const note = (reason: unknown) => unheld.push(reason)
+    process.on('unhandledRejection', note)
+    try {
+      for (let delay = 0; delay < 24; delay += 2) {
+        const abort = new AbortController()
+        setTimeout(() => abort.abort(new Error('enough')), delay)
+        await train(
+          letterTraining({
+            dataset: letterDataset({ epochs: 20 }),
+            pipeline: { maxStaleness: delay % 3, minibatches: delay % 4 === 0 ? 3 : 1 },
+            evaluations: [{ name: 'held', dataset: letterDataset({ epochs: 1 }) }],
+            evalEvery: 1,
+            checkpoints: { every: 1 },
+          }),
+          { signal: abort.signal },
+        )
+          .finish()
+          .catch(() => {})
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    } finally {
+      process.off('unhandledRejection', note)
+    }
+    expect(unheld).toEqual([])
+  })
+})
+
+describe('bad input', () => {
+  test('F32: a reward that is not a number is unscored, and nothing that is not finite is sent', async () => {
+    const place = newPlace()
+    const { backend, data } = recordingBackend(place.backend)
+    let plays = 0
+    const source = letterSource({
+      score() {
+        plays += 1
+        return plays % 3 === 0 ? Number.NaN : plays % 2
+      },
+    })
+    const { reports } = await trainThere(
+      { ...place, backend },
+      { dataset: letterDataset({ source, epochs: 1 }) },
+    )
+    expect(reports[0]!.values['episodes/unscored']).toBeGreaterThan(0)
+    expect(data.length).toBeGreaterThan(0)
+    const numbers = data
+      .flat()
+      .flatMap(({ advantages, logprobs }) => [...advantages!, ...logprobs!])
+    expect(numbers.every(Number.isFinite)).toBe(true)
+  })
+
+  test('an empty batch and one of episodes that sampled nothing skip their steps', async () => {
+    const letters = letterDataset({ epochs: 2, size: 2, groupsPerBatch: 6 })
+    const empty = {
+      ...letters,
+      batch: async (step: number, seed: number) =>
+        step === 0 ? [] : await letters.batch(step, seed),
+    }
+    const { reports } = await trainThere(newPlace(), {
+      dataset: empty,
+      limits: { contextWindow: 1 },
+    })
+    expect(reports.map(({ updates }) => updates)).toEqual([0, 0])
+    expect(reports[1]!.values).toMatchObject({ 'groups/trained': 0, 'data/datums': 0 })
+  })
+
+  test('groups of one have nothing to compare and skip the step', async () => {
+    const { reports } = await trainThere(newPlace(), {
+      dataset: letterDataset({ size: 1, epochs: 1 }),
+    })
+    expect(reports.map(({ updates, values }) => [updates, values['groups/alone']])).toEqual([
+      [0, 3],
+      [0, 3],
+    ])
+  })
+
+  test('a dataset shorter than a batch trains on what it has', async () => {
+    const tasks = letterTasks('ab', 8)
+    const short = listDataset({ name: 'short', tasks, groupsPerBatch: 8, epochs: 1 })
+    const { reports } = await trainThere(newPlace(), { dataset: short })
+    expect(reports.map(({ groups }) => groups.length)).toEqual([2])
+  })
+
+  test('a dataset without a batch is refused before the run is claimed', async () => {
+    const place = newPlace()
+    const none = { ...letterDataset(), batches: 0, batch: async () => undefined }
+    await expect(trainThere(place, { dataset: none })).rejects.toThrow(
+      'the dataset letters has no batch',
+    )
+    await expect(place.index.run('letters')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('F37: a learner that is 0.3 nats off is measured and warned of at the first step', async () => {
+    const place = newPlace()
+    const { backend } = recordingBackend(place.backend, {
+      answer: (result) => ({
+        ...result,
+        logprobs: result.logprobs.map((each) => each.map((logprob) => logprob + 0.3)),
+      }),
+    })
+    const { reports } = await trainThere(
+      { ...place, backend },
+      { dataset: letterDataset({ epochs: 1, size: 24 }) },
+    )
+    expect(reports[0]!.values['optim/logprob_diff_mean']).toBeCloseTo(0.3, 5)
+    expect(reports[0]!.warnings.map(({ code }) => code)).toContain('logprob_gap')
+  })
+
+  test('statement 79: a loss that is not finite is null in the record, with a flag and a warning', async () => {
+    const place = newPlace()
+    const { backend } = recordingBackend(place.backend, {
+      answer: (result) => ({ ...result, loss: Number.NaN }),
+    })
+    const { reports } = await trainThere({ ...place, backend }, { dataset: dataset(), steps: 1 })
+    expect(reports[0]!.values).toMatchObject({ 'optim/loss': null, 'optim/loss:not_finite': 1 })
+    expect(reports[0]!.warnings.map(({ code }) => code)).toContain('not_finite')
+    for (const line of await metricsOf(place))
+      expect(() => JSON.parse(line) as unknown).not.toThrow()
+  })
+
+  test('F30: a step whose replies are cut and whose groups are constant says both, in the log too', async () => {
+    const warned: string[] = []
+    const logger = {
+      debug() {},
+      info() {},
+      error() {},
+      warn: (message: string) => warned.push(message),
+    }
+    const source = letterSource({ score: () => 0 })
+    const { reports } = await trainThere(
+      newPlace(),
+      { dataset: letterDataset({ source, epochs: 1 }), limits: { replyTokens: 1 } },
+      { logger },
+    )
+    const codes = reports[0]!.warnings.map(({ code }) => code)
+    expect(codes).toEqual(
+      expect.arrayContaining(['all_groups_constant', 'replies_cut', 'skipped_step']),
+    )
+    expect(warned.join('\n')).toMatch(/all 3 groups have constant rewards.*\n.*replies were cut/)
+  })
+})
