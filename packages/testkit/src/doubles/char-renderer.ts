@@ -1,4 +1,5 @@
 import {
+  ConfigError,
   chunkLength,
   createPrompt,
   hasImages,
@@ -19,8 +20,8 @@ import {
   type WeightedTokens,
   type MalformedCall,
   type TrainOn,
-  ConfigError,
 } from '@tiltyard/core'
+import { printJson } from '@tiltyard/core/rendering'
 
 /** Ids of the markers; every other id is the code point of its character. */
 export const charMarkers = {
@@ -51,9 +52,12 @@ const shown = new Map<number, string>([
   [charMarkers.callClose, '⟧'],
 ])
 
-/** Ids of plain text, one per character; nothing becomes a marker. */
+/** Ids of plain text, one per character; nothing becomes a marker, and half a surrogate pair becomes U+FFFD. */
 export function charIds(text: string): Int32Array {
-  return Int32Array.from(text, (character) => character.codePointAt(0)!)
+  return Int32Array.from(text, (character) => {
+    const point = character.codePointAt(0)!
+    return point >= 0xd800 && point <= 0xdfff ? 0xfffd : point
+  })
 }
 
 /** Ids of a reply: `⟦name {"json": 1}⟧` is a call, and the reply ends with the stop token unless `ended` is false. */
@@ -193,11 +197,16 @@ function messageChunks(message: Message, imageTokens: number | undefined): Promp
 function assistantIds({ content, toolCalls = [] }: AssistantMessage): Int32Array {
   const ids = [...charIds(content)]
   for (const call of toolCalls) {
-    const raw = call.rawArguments ?? (isRunnable(call) ? JSON.stringify(call.arguments) : '')
-    ids.push(charMarkers.callOpen, ...charIds(`${call.name} ${raw}`), charMarkers.callClose)
+    const text = `${call.name} ${rawOf(call)}`
+    ids.push(charMarkers.callOpen, ...charIds(text), charMarkers.callClose)
   }
   ids.push(charMarkers.end)
   return Int32Array.from(ids)
+}
+
+/** As the model wrote them, else as templates print JSON: with a space after each comma and colon. */
+function rawOf(call: ToolCall): string {
+  return call.rawArguments ?? (isRunnable(call) ? printJson(call.arguments) : '')
 }
 
 function isStop(id: number | undefined): boolean {
@@ -267,10 +276,9 @@ function supervised(
 ): readonly WeightedTokens[] {
   const { messages } = conversation
   const lastUser = messages.findLastIndex(({ role }) => role === 'user')
-  const lastReply = messages.findLastIndex(({ role }) => role === 'assistant')
   const isTrained = (index: number) => {
     if (messages[index]!.role !== 'assistant') return false
-    if (on === 'last_assistant_message') return index === lastReply
+    if (on === 'last_assistant_message') return index === messages.length - 1
     return on === 'all_assistant_messages' || index > lastUser
   }
   const chunks: PromptChunk[] = []

@@ -82,19 +82,19 @@ export function simulatedClock(start = 0): SimulatedClock {
     },
 
     async drive(work) {
-      let done = false
+      const state = { isDone: false }
       const mark = () => {
-        done = true
+        state.isDone = true
       }
       work.then(mark, mark)
-      for (;;) {
+      for (let idleTurns = 0; ;) {
         await settled()
-        for (let turn = 0; turn < STUCK_TURNS && !done && sleepers.length === 0; turn += 1)
-          await settled()
-        if (done) return work
-        if (sleepers.length === 0)
-          throw new Error(`stuck at ${now} ms: the work waits, and nothing is under way`)
-        wakeNext()
+        if (state.isDone) return work
+        if (sleepers.length > 0) {
+          wakeNext()
+          idleTurns = 0
+        } else if (idleTurns < STUCK_TURNS) idleTurns += 1
+        else throw new Error(`stuck at ${now} ms: the work waits, and nothing is under way`)
       }
     },
   }
