@@ -1,4 +1,10 @@
-import { lossNames, type Contract } from '@tiltyard/core'
+import type { Contract } from '@tiltyard/core'
+import {
+  failurePolicySchema,
+  limitsSchema,
+  malformedPolicySchema,
+  waitsSchema,
+} from '@tiltyard/rollout'
 import { z } from 'zod'
 
 /** zod pieces that the two kinds of training share. Every object is strict: an unknown key is a mistake with a nearest name. */
@@ -21,6 +27,10 @@ function versionOf(value: unknown): unknown {
     : undefined
 }
 
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function'
+}
+
 const checkpointRef = z.strictObject({ path: z.string(), kind: z.enum(['training', 'sampling']) })
 const lora = z.strictObject({
   rank: z.int().positive(),
@@ -34,7 +44,9 @@ export const whereKeys = {
   index: contract('run-index/1'),
   backend: contract('backend/1'),
   model: z.string().min(1),
-  adaptation: z.union([z.literal('full'), lora]).optional(),
+  adaptation: z
+    .union([z.literal('full'), lora], { error: 'expected "full" or { rank, alpha?, seed? }' })
+    .optional(),
   from: checkpointRef.optional(),
   seed: z.int().nonnegative().optional(),
 }
@@ -63,13 +75,16 @@ export const checkpointsSchema = z.strictObject({
   rollingTtlSeconds: positive.optional(),
 })
 
-const example = z.union([
-  z.strictObject({
-    conversation: z.looseObject({ messages: z.array(z.unknown()).min(1) }),
-    trainOn: z.string().optional(),
-  }),
-  z.strictObject({ rows: z.array(z.looseObject({ weights: z.instanceof(Float32Array) })) }),
-])
+const example = z.union(
+  [
+    z.strictObject({
+      conversation: z.looseObject({ messages: z.array(z.unknown()).min(1) }),
+      trainOn: z.string().optional(),
+    }),
+    z.strictObject({ rows: z.array(z.looseObject({ weights: z.instanceof(Float32Array) })) }),
+  ],
+  { error: 'expected { conversation, trainOn? } or { rows }' },
+)
 
 const trainOn = z.enum(['all_assistant_messages', 'last_assistant_message', 'last_assistant_turn'])
 
@@ -93,37 +108,22 @@ const sampling = z.strictObject({
   topP: fraction.optional(),
 })
 
-const limits = z.strictObject({
-  replyTokens: z.int().positive().optional(),
-  episodeTokens: z.int().positive().optional(),
-  sampledTokens: z.int().positive().optional(),
-  contextWindow: z.int().positive().optional(),
-  turns: z.int().positive().optional(),
-  replies: z.int().positive().optional(),
-  toolCalls: z.int().positive().optional(),
-  episodeMs: positive.optional(),
-  toolMs: positive.optional(),
-  verifierMs: positive.optional(),
-})
-
 const name = z.string().min(1)
-const evaluation = z.union([
-  z.strictObject({
+const evaluation = z
+  .strictObject({
     name,
-    dataset: contract('dataset/1'),
+    every: count.optional(),
+    dataset: contract('dataset/1').optional(),
     sampling: sampling.optional(),
-    limits: limits.optional(),
-    every: count.optional(),
-  }),
-  z.strictObject({
-    name,
-    every: count.optional(),
-    evaluate: z.custom<(context: never) => Promise<unknown>>(
-      (value) => typeof value === 'function',
-      'expected a function',
-    ),
-  }),
-])
+    limits: limitsSchema.optional(),
+    evaluate: z
+      .custom<(context: never) => Promise<unknown>>(isFunction, 'expected a function')
+      .optional(),
+  })
+  .refine(
+    ({ dataset, evaluate }) => (dataset === undefined) !== (evaluate === undefined),
+    'an evaluation has either a dataset, or a function "evaluate"',
+  )
 
 const clip = { clipLow: z.number().nonnegative().optional(), clipHigh: positive.optional() }
 const loss = z.discriminatedUnion(
@@ -135,32 +135,34 @@ const loss = z.discriminatedUnion(
     z.strictObject({ name: z.literal('dro'), beta: z.number().nonnegative() }),
   ],
   {
-    error: `expected a loss by name: ${lossNames.filter((each) => each !== 'cross_entropy').join(', ')}`,
+    error: 'expected a loss for sampled tokens by its name: importance_sampling, ppo, cispo or dro',
   },
 )
 
-const reference = z.union([
-  z.strictObject({ model: z.string() }),
-  z.strictObject({ checkpoint: checkpointRef }),
-])
+const reference = z.union(
+  [z.strictObject({ model: z.string() }), z.strictObject({ checkpoint: checkpointRef })],
+  { error: 'expected { model } or { checkpoint }' },
+)
 
 export const trainingKeys = {
   renderer: contract('renderer/1'),
   dataset: contract('dataset/1'),
   steps: z.int().positive().optional(),
-  limits: limits.optional(),
+  limits: limitsSchema.optional(),
   rollout: z
     .strictObject({
       slots: z.int().positive().optional(),
       judgeSlots: z.int().positive().optional(),
-      failures: z.looseObject({ kind: z.enum(['failFast', 'retry', 'minGroup']) }).optional(),
+      failures: failurePolicySchema.optional(),
       retryBudget: count.optional(),
       scoreAttempts: z.int().positive().optional(),
-      malformed: z.looseObject({}).optional(),
+      malformed: malformedPolicySchema.optional(),
       images: z.enum(['refuse', 'placeholder']).optional(),
       minReplyTokens: z.int().positive().optional(),
-      hooks: z.looseObject({}).optional(),
-      waits: z.looseObject({}).optional(),
+      hooks: z
+        .strictObject({ beforeReply: z.custom(isFunction, 'expected a function').optional() })
+        .optional(),
+      waits: waitsSchema.optional(),
     })
     .optional(),
   sampling: sampling.optional(),

@@ -12,6 +12,7 @@ import {
 } from '@tiltyard/core'
 import { z } from 'zod'
 
+import { checkCombinations } from './combinations.ts'
 import type {
   AdvantageOptions,
   CheckpointOptions,
@@ -86,6 +87,7 @@ const schema = z.strictObject({ ...whereKeys, ...trainingKeys })
  */
 export function defineTraining(config: TrainingConfig): Training {
   checkOptions('training', schema, config)
+  checkCombinations(config)
   return { specVersion: 'training/1', config }
 }
 

@@ -5,7 +5,7 @@ import type { TrainingConfig } from '../config/training.ts'
 import type { EvaluationReport } from '../report.ts'
 import { describeTraining } from './describe.ts'
 import { createEnding } from './ending.ts'
-import { checkEvaluations, createEvaluations } from './evaluations.ts'
+import { createEvaluations } from './evaluations.ts'
 import { trainingFingerprints } from './identity.ts'
 import { createPolicies } from './policies.ts'
 import { checkAgainstBackend } from './preflight.ts'
@@ -30,7 +30,6 @@ export async function evaluationRun(
   if (evaluations.length === 0) {
     throw new ConfigError('evaluation', [{ at: 'evaluations', message: 'the training has none' }])
   }
-  checkEvaluations(evaluations)
   const capabilities = await backend.describe()
   checkAgainstBackend(config, capabilities)
   const session = await openSession(config, control, {

@@ -1,5 +1,4 @@
 import {
-  ConfigError,
   deriveSeed,
   type Clock,
   type Dataset,
@@ -162,26 +161,4 @@ async function evaluateByFunction(
     signal,
     logger,
   })
-}
-
-/** @throws ConfigError for two of one name, and for a dataset without end. */
-export function checkEvaluations(evaluations: readonly Evaluation[]): void {
-  const names = evaluations.map(({ name }) => name)
-  const twice = names.findIndex((name, index) => names.indexOf(name) < index)
-  if (twice !== -1) {
-    throw new ConfigError('training', [
-      { at: `evaluations.${twice}.name`, message: `two evaluations are named "${names[twice]}"` },
-    ])
-  }
-  const endless = evaluations.findIndex(
-    (evaluation) => 'dataset' in evaluation && evaluation.dataset.batches === undefined,
-  )
-  if (endless !== -1) {
-    throw new ConfigError('training', [
-      {
-        at: `evaluations.${endless}.dataset`,
-        message: 'an evaluation is played whole, and this dataset has no end',
-      },
-    ])
-  }
 }

@@ -80,22 +80,10 @@ function samplingMistakes(
   ]
 }
 
-/**
- * Steps of the run, when the configuration or the dataset knows.
- * @throws ConfigError when neither does and nothing else ends the run.
- */
+/** Steps of the run, when they are known before it. */
 export function stepsOf({ steps, dataset, pipeline }: TrainingConfig): number | undefined {
-  const { groupsPerStep } = resolvePipeline(pipeline)
-  if (steps === undefined && dataset.batches === undefined) {
-    throw new ConfigError('training', [
-      {
-        at: 'steps',
-        message: `the dataset ${dataset.name} has no end; say how many steps to train`,
-      },
-    ])
-  }
   // How many steps the groups of a dataset make is known only when they were played.
-  if (groupsPerStep !== undefined) return steps
+  if (resolvePipeline(pipeline).groupsPerStep !== undefined) return steps
   return Math.min(steps ?? Infinity, dataset.batches ?? Infinity)
 }
 

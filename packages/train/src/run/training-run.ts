@@ -11,7 +11,7 @@ import { createCheckpoints, type Checkpoints } from './checkpoints.ts'
 import { completeTraining, type OpenTraining } from './complete.ts'
 import { describeTraining } from './describe.ts'
 import { createEnding, type Ending } from './ending.ts'
-import { checkEvaluations, createEvaluations } from './evaluations.ts'
+import { createEvaluations } from './evaluations.ts'
 import { positionFrom } from './finish.ts'
 import { trainingFingerprints } from './identity.ts'
 import { createPolicies } from './policies.ts'
@@ -80,7 +80,6 @@ async function drained(
 /** Checks all that can be checked before the run is claimed, then claims it. */
 async function begin(config: TrainingConfig, control: RunControl) {
   const steps = stepsOf(config)
-  checkEvaluations(config.evaluations ?? [])
   const capabilities = await config.backend.describe()
   checkAgainstBackend(config, capabilities)
   const prepare = createPreparation(
