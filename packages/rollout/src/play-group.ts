@@ -141,7 +141,15 @@ async function playMembers(
   }
 
   const members = await Promise.all(
-    Array.from({ length: plan.size }, (_, member) => playMember(member)),
+    Array.from({ length: plan.size }, async (_, member) => {
+      try {
+        return await playMember(member)
+      } catch (error) {
+        // Nothing above rejects by design; if it does, the siblings must not go on unseen.
+        stop({ error })
+        return undefined
+      }
+    }),
   )
   run.signal?.throwIfAborted()
   if (stopped !== undefined && 'error' in stopped) throw stopped.error

@@ -370,6 +370,18 @@ describe('failures', () => {
     }
   })
 
+  test('a fault in what the run brings with it ends it all, cleaned up', async () => {
+    const times = [0, 0, Number.NaN]
+    const plan = scriptedPlan(3, () => scriptedEnv())
+    const wallClock = () => {
+      const time = times.shift()!
+      if (Number.isNaN(time)) throw new Error('no time')
+      return time
+    }
+    await expect(play(plan, { wallClock })).rejects.toThrow('no time')
+    expect(plan.source.opened.every(({ log }) => log.at(-1) === 'close')).toBe(true)
+  })
+
   test('a record that takes nothing any more ends it all', async () => {
     const index = memoryRunIndex()
     const record = {
