@@ -10,6 +10,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
@@ -54,7 +55,9 @@ const fixed = JSON.stringify({
   object: 'chat.completion',
   created: 1,
   model: 'policy',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'It is done.' }, finish_reason: 'stop' }],
+  choices: [
+    { index: 0, message: { role: 'assistant', content: 'It is done.' }, finish_reason: 'stop' },
+  ],
   usage: { prompt_tokens: 1_000, completion_tokens: 12, total_tokens: 1_012 },
 })
 
@@ -73,7 +76,10 @@ function body(stream: boolean): string {
 }
 
 /** Calls for some seconds; prints calls per second and latencies. */
-async function load({ name, origin, path, stream = false }: Load, connections: number): Promise<void> {
+async function load(
+  { name, origin, path, stream = false }: Load,
+  connections: number,
+): Promise<void> {
   const pool = new Pool(origin, { connections })
   const times: number[] = []
   const until = performance.now() + milliseconds
@@ -83,9 +89,15 @@ async function load({ name, origin, path, stream = false }: Load, connections: n
     while (performance.now() < until) {
       const began = performance.now()
       const request = body(stream)
-      const answer = await pool.request({ method: 'POST', path: path(calls++), body: request, headers: open })
+      const answer = await pool.request({
+        method: 'POST',
+        path: path(calls++),
+        body: request,
+        headers: open,
+      })
       const text = await answer.body.text()
-      if (answer.statusCode !== 200) throw new Error(`${name}: ${answer.statusCode} ${text.slice(0, 200)}`)
+      if (answer.statusCode !== 200)
+        throw new Error(`${name}: ${answer.statusCode} ${text.slice(0, 200)}`)
       times.push(performance.now() - began)
     }
   }
@@ -134,6 +146,8 @@ async function inProcess(): Promise<void> {
     const until = performance.now() + milliseconds + 1_000
     for (let turn = 0; performance.now() < until; turn += 1) {
       if (turn % CALLS_PER_ATTEMPT === 0) {
+        // Weakly held things are only let go between turns of the event loop.
+        await setImmediate()
         await attempt.close()
         attempt = gateway.open({ rollout: `r${turn}`, policy, record })
       }
@@ -161,23 +175,32 @@ function post(gateway: Gateway, path: string, key: string, text: string): Promis
 /** Memory of open attempts whose conversations grow call by call. */
 async function memory(): Promise<void> {
   const gateway = createGateway()
-  const used = () => {
-    globalThis.gc?.()
-    const { heapUsed, arrayBuffers } = process.memoryUsage()
-    return (heapUsed + arrayBuffers) / 2 ** 20
-  }
-  const before = used()
+  const before = usedMebibytes()
   for (let rollout = 0; rollout < 1_000; rollout += 1) {
     const attempt = gateway.open({ rollout: `r${rollout}`, policy, record })
     const messages: object[] = []
+    await setImmediate()
     for (let call = 0; call < 100; call += 1) {
-      messages.push({ role: 'user', content: `call ${call}, a short question of fifty characters.` })
+      messages.push({
+        role: 'user',
+        content: `call ${call}, a short question of fifty characters.`,
+      })
       await (await post(gateway, attempt.path, attempt.key, JSON.stringify({ messages }))).text()
       messages.push({ role: 'assistant', content: 'It is done.' })
     }
   }
-  const all = used() - before
-  console.log(`1,000 open attempts of 100 calls: ${Math.round(all)} MiB, ${((all * 1_024) / 100_000).toFixed(1)} KiB a call`)
+  await setTimeout(500)
+  const all = usedMebibytes() - before
+  console.log(
+    `1,000 open attempts of 100 calls: ${Math.round(all)} MiB, ${((all * 1_024) / 100_000).toFixed(1)} KiB a call`,
+  )
+  await gateway.close()
+}
+
+function usedMebibytes(): number {
+  globalThis.gc?.()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return (heapUsed + arrayBuffers) / 2 ** 20
 }
 
 async function main(): Promise<void> {
@@ -196,7 +219,10 @@ async function main(): Promise<void> {
     await load(gateway, connections)
     await load({ ...gateway, stream: true }, connections)
     if (values.proxy === undefined) continue
-    await load({ name: 'proxy', origin: values.proxy, path: () => '/v1/chat/completions' }, connections)
+    await load(
+      { name: 'proxy', origin: values.proxy, path: () => '/v1/chat/completions' },
+      connections,
+    )
   }
   child.disconnect()
 }
