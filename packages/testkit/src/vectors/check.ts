@@ -156,7 +156,8 @@ function checkPrefix(vector: PrefixVector, context: Context): Found {
     return [...differences, wrong]
   }
   const whole = vector.prompt_text + vector.sampled + vector.appended_text
-  const tokens = [...vector.prompt_tokens, ...vector.sampled_tokens, ...vector.appended_tokens]
+  const { prompt_tokens: before, sampled_tokens: sampled, appended_tokens: after } = vector
+  const tokens = before && sampled && after ? [...before, ...sampled, ...after] : undefined
   return [...differences, compare(whole, tokens, extended.chunks(), context)]
 }
 
@@ -204,7 +205,7 @@ function compare(
   { tokenizer }: Context,
 ): string | undefined {
   const ids = idsOf(chunks, tokenizer)
-  if (tokens !== undefined && sameVocabulary(text, tokens, tokenizer)) {
+  if (sameVocabulary(text, tokens, tokenizer)) {
     return idsDifference(tokens, ids, tokenizer)
   }
   return textDifference(text.normalize('NFC'), tokenizer.decode(ids).normalize('NFC'))
@@ -213,14 +214,14 @@ function compare(
 /** Whether ids of a vector mean the vector's text in this vocabulary. */
 export function sameVocabulary(
   text: string,
-  tokens: readonly number[],
+  tokens: readonly number[] | undefined,
   tokenizer: Tokenizer,
-): boolean {
-  return tokenizer.decode(tokens).normalize('NFC') === text.normalize('NFC')
+): tokens is readonly number[] {
+  return tokens !== undefined && tokenizer.decode(tokens).normalize('NFC') === text.normalize('NFC')
 }
 
 function sampledIds(
-  vector: { readonly sampled: string; readonly sampled_tokens: readonly number[] },
+  vector: { readonly sampled: string; readonly sampled_tokens?: readonly number[] | undefined },
   tokenizer: Tokenizer,
 ): Int32Array {
   const { sampled, sampled_tokens: tokens } = vector

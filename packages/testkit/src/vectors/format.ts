@@ -1,7 +1,10 @@
 import { ConfigError, mistakesOf } from '@tiltyard/core'
 import { z } from 'zod'
 
-/** The formats of renderer vectors: what a template gives, what a reply means, what continues, what is trained. */
+/**
+ * The formats of renderer vectors: what a template gives, what a reply means, what continues, what is trained. Ids belong to one
+ * vocabulary and may be left out; then texts are compared.
+ */
 
 const partSchema = z.looseObject({ type: z.enum(['text', 'image']), text: z.string().optional() })
 const contentSchema = z.union([z.string(), z.null(), z.array(partSchema)])
@@ -57,7 +60,7 @@ const parseSchema = z.object({
   /** How the prompt ended: an opened think block, a closed one, or just the header. */
   thinking: z.enum(['open', 'closed', 'auto']),
   sampled: z.string(),
-  sampled_tokens: idsSchema,
+  sampled_tokens: idsSchema.optional(),
   expected: z.object({
     content: z.string(),
     reasoning_content: z.string().nullable(),
@@ -79,13 +82,13 @@ const prefixSchema = z.object({
   new_messages: z.array(messageSchema),
   prompt_text: z.string(),
   next_prompt_text: z.string(),
-  prompt_tokens: idsSchema,
-  sampled_tokens: idsSchema,
-  next_prompt_tokens: idsSchema,
+  prompt_tokens: idsSchema.optional(),
+  sampled_tokens: idsSchema.optional(),
+  next_prompt_tokens: idsSchema.optional(),
   text_extends: z.boolean(),
-  tokens_extend: z.boolean(),
+  tokens_extend: z.boolean().optional(),
   appended_text: z.string(),
-  appended_tokens: idsSchema,
+  appended_tokens: idsSchema.optional(),
 })
 export type PrefixVector = z.infer<typeof prefixSchema>
 
@@ -98,8 +101,8 @@ const weightsSchema = z.object({
     .array(
       z.object({
         segments: z.array(z.object({ text: z.string(), weight: z.number() })),
-        tokens: idsSchema,
-        weights: z.array(z.number()),
+        tokens: idsSchema.optional(),
+        weights: z.array(z.number()).optional(),
       }),
     )
     .optional(),
