@@ -78,6 +78,8 @@ export interface FolderCheckpoints extends CheckpointStore {
     owner: CheckpointOwner,
     optimizer: boolean,
   ): Promise<TrainerState>
+  /** The model that a checkpoint belongs to. @throws NotFoundError */
+  modelOf(ref: CheckpointRef): Promise<string>
   /** Of either kind; adapters must have been merged, so a training checkpoint with adapters is refused. */
   loadSampling(ref: CheckpointRef, owner: Omit<CheckpointOwner, 'lora'>): Promise<SavedWeights>
 }
@@ -141,7 +143,7 @@ export function folderCheckpoints(
   const tensorsOf = async (ref: CheckpointRef, file: string) =>
     decodeSafetensors(`${ref.path}/${file}`, await read(ref, file))
 
-  const modelOf = async (ref: CheckpointRef, shape: ModelShape) =>
+  const weightsOf = async (ref: CheckpointRef, shape: ModelShape) =>
     loadedTensors(
       `${ref.path}/${files.model}`,
       parametersOf(shape),
@@ -213,10 +215,13 @@ export function folderCheckpoints(
       ])
       return save({ kind: 'sampling', path: name }, parts, tensors.length)
     },
+    async modelOf(ref) {
+      return (await readState(ref)).model
+    },
     async loadTraining(ref, { model, shape, lora }, optimizer) {
       const state = await readState(ref)
       checkOwner(ref, state, model, lora)
-      const weights = await modelOf(ref, shape)
+      const weights = await weightsOf(ref, shape)
       const adapters =
         lora === undefined
           ? undefined
@@ -246,7 +251,7 @@ export function folderCheckpoints(
     async loadSampling(ref, { model, shape }) {
       const state = await readState(ref)
       checkOwner(ref, state, model, undefined)
-      return { step: state.step, weights: await modelOf(ref, shape) }
+      return { step: state.step, weights: await weightsOf(ref, shape) }
     },
   }
 }

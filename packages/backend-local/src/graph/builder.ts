@@ -1,4 +1,12 @@
-import type { Attribute, Constant, Dimension, ElementType, Graph, Node, Port } from '../onnx/model.ts'
+import type {
+  Attribute,
+  Constant,
+  Dimension,
+  ElementType,
+  Graph,
+  Node,
+  Port,
+} from '../onnx/model.ts'
 
 /** A tensor inside a graph under construction. */
 export interface Value {
@@ -18,7 +26,12 @@ export interface GraphBuilder {
   integers(values: readonly number[]): Value
   node(op: string, inputs: readonly Value[], options?: NodeOptions): Value
   /** A node of several outputs. */
-  nodes(op: string, inputs: readonly Value[], count: number, options?: NodeOptions): readonly Value[]
+  nodes(
+    op: string,
+    inputs: readonly Value[],
+    count: number,
+    options?: NodeOptions,
+  ): readonly Value[]
   output(name: string, value: Value): void
   /** The graph without what no output needs. */
   build(): Graph
@@ -42,7 +55,12 @@ export function graphBuilder(): GraphBuilder {
     known.set(key, value)
     return value
   }
-  const addNodes: GraphBuilder['nodes'] = (op, from, size, { domain = '', attributes = {} } = {}) => {
+  const addNodes: GraphBuilder['nodes'] = (
+    op,
+    from,
+    size,
+    { domain = '', attributes = {} } = {},
+  ) => {
     const to = Array.from({ length: size }, fresh)
     nodes.push({ op, domain, attributes, inputs: from.map(nameOf), outputs: to.map(nameOf) })
     return to

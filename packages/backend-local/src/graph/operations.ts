@@ -101,7 +101,9 @@ export function operations(graph: GraphBuilder, tape: Tape): Operations {
         attributes: { axis: -1, epsilon: { float: epsilon }, stash_type: 1 },
       }) as readonly [Value, Value]
       tape.record([y], ([dy]) => {
-        const along = node('ReduceMean', [multiply(dy!, y)], { attributes: { axes: [-1], keepdims: 1 } })
+        const along = node('ReduceMean', [multiply(dy!, y)], {
+          attributes: { axes: [-1], keepdims: 1 },
+        })
         return [[x, multiply(node('Sub', [dy!, multiply(y, along)]), inverse)]]
       })
       return y
@@ -149,10 +151,9 @@ export function operations(graph: GraphBuilder, tape: Tape): Operations {
     prepend(first, second, rows, lengths) {
       const y = node('Concat', [node('Expand', [first, rows]), second], { attributes: { axis: 2 } })
       tape.record([y], ([dy]) => {
-        const [dFirst, dSecond] = graph.nodes('Split', [dy!, lengths], 2, { attributes: { axis: 2 } }) as readonly [
-          Value,
-          Value,
-        ]
+        const [dFirst, dSecond] = graph.nodes('Split', [dy!, lengths], 2, {
+          attributes: { axis: 2 },
+        }) as readonly [Value, Value]
         return [
           [first, sum(dFirst, 0, 1)],
           [second, dSecond],
@@ -181,7 +182,11 @@ export function operations(graph: GraphBuilder, tape: Tape): Operations {
 
 /** Matrix product with transposes and a factor, without copies. */
 export function matmul(graph: GraphBuilder) {
-  return (a: Value, b: Value, { transA = false, transB = false, alpha = 1 }: MatmulOptions = {}): Value =>
+  return (
+    a: Value,
+    b: Value,
+    { transA = false, transB = false, alpha = 1 }: MatmulOptions = {},
+  ): Value =>
     graph.node('FusedMatMul', [a, b], {
       domain: MICROSOFT,
       attributes: { transA: Number(transA), transB: Number(transB), alpha: { float: alpha } },

@@ -39,7 +39,8 @@ export function adamUpdate(
     const v = beta2 * second[at]! + (1 - beta2) * g * g
     first[at] = m
     second[at] = v
-    const update = m / correction1 / (Math.sqrt(v / correction2) + epsilon) + weightDecay * weights[at]!
+    const update =
+      m / correction1 / (Math.sqrt(v / correction2) + epsilon) + weightDecay * weights[at]!
     weights[at]! -= learningRate * update
   }
 }

@@ -1,4 +1,5 @@
 import type { LossName } from '@tiltyard/core'
+
 import type { PackedData, Span } from './packed-data.ts'
 
 /** Fewer common positions than this are not worth a graph of their own. */
@@ -33,7 +34,11 @@ export function sharedPrefix(data: PackedData, spans: readonly Span[], loss: Los
 }
 
 /** Whether a loss has a slope at a position. `dro` pulls even where the advantage is zero. */
-export function isTrained({ weights, advantages, mask }: PackedData, at: number, loss: LossName): boolean {
+export function isTrained(
+  { weights, advantages, mask }: PackedData,
+  at: number,
+  loss: LossName,
+): boolean {
   if (mask !== undefined && mask[at] === 0) return false
   if (loss === 'dro') return true
   return (weights ?? advantages)![at] !== 0
@@ -43,7 +48,10 @@ export function isTrained({ weights, advantages, mask }: PackedData, at: number,
  * Data in batches of similar length, longest first, with at most `budget` positions each, padding included (one datum may
  * exceed it alone). Entries are indices; the order depends on the lengths alone.
  */
-export function microBatches(lengths: readonly number[], budget: number): readonly (readonly number[])[] {
+export function microBatches(
+  lengths: readonly number[],
+  budget: number,
+): readonly (readonly number[])[] {
   const order = lengths.map((_, index) => index).sort((a, b) => lengths[b]! - lengths[a]! || a - b)
   const batches: number[][] = []
   let room = 0

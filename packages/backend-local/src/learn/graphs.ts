@@ -46,7 +46,11 @@ export function learnGraph(shape: ModelShape, lora: LoraShape | undefined): Grap
       graph,
       graph.input('loss', 'int64', [1]),
       logprobs,
-      { weight: perToken('weight'), advantage: perToken('advantage'), recorded: perToken('recorded') },
+      {
+        weight: perToken('weight'),
+        advantage: perToken('advantage'),
+        recorded: perToken('recorded'),
+      },
       { low: single('low'), high: single('high'), beta: single('beta') },
     ),
     perToken('trained'),
@@ -67,7 +71,10 @@ export function learnGraph(shape: ModelShape, lora: LoraShape | undefined): Grap
 export function prefixGraph(shape: ModelShape, lora: LoraShape | undefined): Graph {
   const parts = start(shape, lora)
   const seeds = parts.own.map(({ name, value }): ValueGradient => {
-    return [value, parts.graph.input(`upstream.${name}`, 'float', ['B', shape.kvHeads, 'S', shape.headSize])]
+    return [
+      value,
+      parts.graph.input(`upstream.${name}`, 'float', ['B', shape.kvHeads, 'S', shape.headSize]),
+    ]
   })
   outputGradients(parts, seeds)
   return parts.graph.build()
@@ -98,7 +105,10 @@ function start(shape: ModelShape, lora: LoraShape | undefined): Parts {
   const tape = createTape(graph)
   const op = operations(graph, tape)
   const inputs = new Map<string, Value>()
-  for (const info of [...parametersOf(shape), ...(lora === undefined ? [] : trainableOf(shape, lora))]) {
+  for (const info of [
+    ...parametersOf(shape),
+    ...(lora === undefined ? [] : trainableOf(shape, lora)),
+  ]) {
     inputs.set(info.name, graph.input(info.name, 'float', info.shape))
   }
   const weights = new Map<string, Value>()
@@ -131,7 +141,13 @@ function start(shape: ModelShape, lora: LoraShape | undefined): Parts {
         own.push({ name, value: mine })
         return op.prepend(before, mine, rows, lengths)
       }
-      return op.attention(query, extended('key', key), extended('value', value), mask, headSize ** -0.5)
+      return op.attention(
+        query,
+        extended('key', key),
+        extended('value', value),
+        mask,
+        headSize ** -0.5,
+      )
     },
   })
   return { shape, lora, graph, op, tape, inputs, weight, embedded, stream, prefix, own }

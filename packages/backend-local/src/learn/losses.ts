@@ -1,4 +1,5 @@
 import type { Loss, LossName } from '@tiltyard/core'
+
 import type { GraphBuilder, Value } from '../graph/builder.ts'
 
 /**
@@ -88,6 +89,10 @@ export function lossSlope(
     cispo: bounded,
     dro: node('Sub', [advantage, node('Mul', [difference, beta])]),
   }
-  const all = node('Concat', lossKinds.map((name) => slopes[name]), { attributes: { axis: 1 } })
+  const all = node(
+    'Concat',
+    lossKinds.map((name) => slopes[name]),
+    { attributes: { axis: 1 } },
+  )
   return node('Gather', [all, kind], { attributes: { axis: 1 } })
 }

@@ -21,17 +21,30 @@ export interface Span {
 
 export function packData(data: readonly Datum[], loss: Loss): PackedData {
   const join = (pick: (datum: Datum) => Float32Array | undefined, missing: number) => {
-    const parts = data.map((datum) => pick(datum) ?? new Float32Array(datum.targets.length).fill(missing))
+    const parts = data.map(
+      (datum) => pick(datum) ?? new Float32Array(datum.targets.length).fill(missing),
+    )
     return concat(Float32Array, parts)
   }
   const supervised = loss.name === 'cross_entropy'
   return {
     lengths: Int32Array.from(data, ({ targets }) => targets.length),
-    tokens: concat(Int32Array, data.flatMap(({ input }) => input.flatMap((chunk) => (chunk.type === 'tokens' ? [chunk.ids] : [])))),
-    targets: concat(Int32Array, data.map(({ targets }) => targets)),
+    tokens: concat(
+      Int32Array,
+      data.flatMap(({ input }) =>
+        input.flatMap((chunk) => (chunk.type === 'tokens' ? [chunk.ids] : [])),
+      ),
+    ),
+    targets: concat(
+      Int32Array,
+      data.map(({ targets }) => targets),
+    ),
     ...(supervised
       ? { weights: join(({ weights }) => weights, 0) }
-      : { recorded: join(({ logprobs }) => logprobs, 0), advantages: join(({ advantages }) => advantages, 0) }),
+      : {
+          recorded: join(({ logprobs }) => logprobs, 0),
+          advantages: join(({ advantages }) => advantages, 0),
+        }),
     ...(data.some(({ mask }) => mask !== undefined) ? { mask: join(({ mask }) => mask, 1) } : {}),
   }
 }
@@ -46,7 +59,10 @@ export function spansOf({ lengths }: PackedData): readonly Span[] {
 }
 
 // Always a copy: the result's memory is handed to the worker.
-function concat<T extends Int32Array | Float32Array>(kind: new (length: number) => T, parts: readonly T[]): T {
+function concat<T extends Int32Array | Float32Array>(
+  kind: new (length: number) => T,
+  parts: readonly T[],
+): T {
   const whole = new kind(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
   for (const part of parts) {

@@ -1,8 +1,17 @@
 import type { Loss } from '@tiltyard/core'
+
 import { type LoraShape, mergeAdapters, trainableOf } from '../model/adapters.ts'
 import { elementsOf, EMBEDDING, headName, parametersOf, type Tensors } from '../model/parameters.ts'
 import type { ModelShape } from '../model/shape.ts'
-import { type Executor, type Feed, type Feeds, floats, type Program, type Results, wholes } from '../runtime/executor.ts'
+import {
+  type Executor,
+  type Feed,
+  type Feeds,
+  floats,
+  type Program,
+  type Results,
+  wholes,
+} from '../runtime/executor.ts'
 import { type AdamSettings, adamUpdate, globalNorm, type Moments, zeroMoments } from './adam.ts'
 import { isTrained, microBatches, sharedPrefix } from './batches.ts'
 import { type FeedMaker, feedMaker, type Prefix, type Rows, rowsOf } from './feeds.ts'
@@ -57,14 +66,28 @@ export interface Trainer {
 
 export class TrainingFault extends Error {}
 
-export function createTrainer({ executor, shape, lora, microBatchTokens, state }: TrainerOptions): Trainer {
+export function createTrainer({
+  executor,
+  shape,
+  lora,
+  microBatchTokens,
+  state,
+}: TrainerOptions): Trainer {
   const trainable = trainableOf(shape, lora)
   const trained = new Map(
-    trainable.map(({ name }) => [name, (state.adapters?.get(name) ?? state.weights.get(name)!).slice()]),
+    trainable.map(({ name }) => [
+      name,
+      (state.adapters?.get(name) ?? state.weights.get(name)!).slice(),
+    ]),
   )
-  const weights = new Map([...state.weights].map(([name, tensor]) => [name, trained.get(name) ?? tensor]))
+  const weights = new Map(
+    [...state.weights].map(([name, tensor]) => [name, trained.get(name) ?? tensor]),
+  )
   const moments = new Map(
-    trainable.map(({ name, shape: sizes }) => [name, state.moments.get(name) ?? zeroMoments(elementsOf(sizes))]),
+    trainable.map(({ name, shape: sizes }) => [
+      name,
+      state.moments.get(name) ?? zeroMoments(elementsOf(sizes)),
+    ]),
   )
   let steps = state.step
   let accumulated: Map<string, Float32Array> | undefined
@@ -72,12 +95,19 @@ export function createTrainer({ executor, shape, lora, microBatchTokens, state }
   const parameters = parameterFeeds(shape, lora, weights, trained)
   const programs = lazyPrograms(executor, shape, lora)
 
-  const run = async (data: PackedData, loss: Loss, gradients: Map<string, Float32Array> | undefined) => {
+  const run = async (
+    data: PackedData,
+    loss: Loss,
+    gradients: Map<string, Float32Array> | undefined,
+  ) => {
     const spans = spansOf(data)
     const logprobs = new Float32Array(data.tokens.length)
     const length = sharedPrefix(data, spans, loss.name)
     const prefix = length === 0 ? undefined : await scorePrefix(data, spans, length, logprobs)
-    const own = spans.map(({ start, length: whole }) => ({ start: start + length, length: whole - length }))
+    const own = spans.map(({ start, length: whole }) => ({
+      start: start + length,
+      length: whole - length,
+    }))
     const upstream = new Map<string, Float32Array>()
     const lengths = own.map(({ length: positions }) => positions)
     for (const batch of microBatches(lengths, microBatchTokens)) {
@@ -88,11 +118,14 @@ export function createTrainer({ executor, shape, lora, microBatchTokens, state }
           ? await (await programs.score()).run(inputs)
           : await (await programs.learn()).run({ ...inputs, ...lossFeeds(feeds, data, rows, loss) })
       keepLogprobs(results['logprobs']!, rows, logprobs)
-      if (gradients !== undefined) addGradients(shape, lora, results, data, rows, gradients, upstream)
+      if (gradients !== undefined)
+        addGradients(shape, lora, results, data, rows, gradients, upstream)
     }
     if (gradients !== undefined && prefix !== undefined) {
       const rows = rowsOf([{ start: spans[0]!.start, length }])
-      const results = await (await programs.prefix()).run({
+      const results = await (
+        await programs.prefix()
+      ).run({
         ...parameters,
         ...feeds.rows(data, rows, undefined),
         ...upstreamFeeds(shape, length, upstream),
@@ -102,9 +135,16 @@ export function createTrainer({ executor, shape, lora, microBatchTokens, state }
     return logprobs
   }
 
-  const scorePrefix = async (data: PackedData, spans: readonly Span[], length: number, logprobs: Float32Array) => {
+  const scorePrefix = async (
+    data: PackedData,
+    spans: readonly Span[],
+    length: number,
+    logprobs: Float32Array,
+  ) => {
     const rows = rowsOf([{ start: spans[0]!.start, length }])
-    const results = await (await programs.score()).run({ ...parameters, ...feeds.rows(data, rows, undefined) })
+    const results = await (
+      await programs.score()
+    ).run({ ...parameters, ...feeds.rows(data, rows, undefined) })
     for (const { start } of spans) logprobs.set(results['logprobs']!, start)
     const tensors: Prefix['tensors'] = Object.fromEntries(
       Object.entries(results).flatMap(([name, tensor]) =>
@@ -119,21 +159,26 @@ export function createTrainer({ executor, shape, lora, microBatchTokens, state }
       return scored(data, loss, await run(data, loss, undefined))
     },
     async forwardBackward(data, loss) {
-      const gradients = new Map(trainable.map(({ name, shape: sizes }) => [name, new Float32Array(elementsOf(sizes))]))
+      const gradients = new Map(
+        trainable.map(({ name, shape: sizes }) => [name, new Float32Array(elementsOf(sizes))]),
+      )
       const result = scored(data, loss, await run(data, loss, gradients))
       if (!Number.isFinite(result.loss)) throw new TrainingFault(`the loss is ${result.loss}`)
       for (const [name, gradient] of gradients) {
         const at = gradient.findIndex((value) => !Number.isFinite(value))
-        if (at !== -1) throw new TrainingFault(`the gradient of ${name} has ${gradient[at]} at ${at}`)
+        if (at !== -1)
+          throw new TrainingFault(`the gradient of ${name} has ${gradient[at]} at ${at}`)
       }
       if (accumulated === undefined) accumulated = gradients
       else for (const [name, gradient] of gradients) addTo(accumulated.get(name)!, gradient)
       return result
     },
     step({ clipNorm, ...settings }) {
-      if (accumulated === undefined) throw new TrainingFault('there is no gradient; call forwardBackward first')
+      if (accumulated === undefined)
+        throw new TrainingFault('there is no gradient; call forwardBackward first')
       const gradientNorm = globalNorm(accumulated.values())
-      if (!Number.isFinite(gradientNorm)) throw new TrainingFault(`the gradient norm is ${gradientNorm}`)
+      if (!Number.isFinite(gradientNorm))
+        throw new TrainingFault(`the gradient norm is ${gradientNorm}`)
       const scale = clipNorm > 0 && gradientNorm > clipNorm ? clipNorm / gradientNorm : 1
       steps += 1
       for (const [name, gradient] of accumulated) {
@@ -146,7 +191,12 @@ export function createTrainer({ executor, shape, lora, microBatchTokens, state }
       if (lora !== undefined) return mergeAdapters(shape, weights, trained, lora)
       return new Map([...weights].map(([name, tensor]) => [name, tensor.slice()]))
     },
-    state: () => ({ step: steps, weights, moments, ...(lora === undefined ? {} : { adapters: trained }) }),
+    state: () => ({
+      step: steps,
+      weights,
+      moments,
+      ...(lora === undefined ? {} : { adapters: trained }),
+    }),
     release: () => programs.release(),
   }
 }
@@ -159,7 +209,10 @@ function parameterFeeds(
 ): Feeds {
   const all = [...parametersOf(shape), ...(lora === undefined ? [] : trainableOf(shape, lora))]
   return Object.fromEntries(
-    all.map(({ name, shape: sizes }) => [name, floats(weights.get(name) ?? trained.get(name)!, sizes)]),
+    all.map(({ name, shape: sizes }) => [
+      name,
+      floats(weights.get(name) ?? trained.get(name)!, sizes),
+    ]),
   )
 }
 
@@ -197,7 +250,11 @@ function lossFeeds(feeds: FeedMaker, data: PackedData, rows: Rows, loss: Loss): 
   }
 }
 
-function upstreamFeeds({ kvHeads, headSize }: ModelShape, length: number, upstream: Tensors): Record<string, Feed> {
+function upstreamFeeds(
+  { kvHeads, headSize }: ModelShape,
+  length: number,
+  upstream: Tensors,
+): Record<string, Feed> {
   return Object.fromEntries(
     [...upstream].map(([name, tensor]) => [
       `upstream.${name.replace('prefix.', '')}`,
@@ -206,7 +263,11 @@ function upstreamFeeds({ kvHeads, headSize }: ModelShape, length: number, upstre
   )
 }
 
-function keepLogprobs(results: Float32Array, { spans, longest }: Rows, logprobs: Float32Array): void {
+function keepLogprobs(
+  results: Float32Array,
+  { spans, longest }: Rows,
+  logprobs: Float32Array,
+): void {
   spans.forEach(({ start, length }, row) => {
     logprobs.set(results.subarray(row * longest, row * longest + length), start)
   })
@@ -235,7 +296,8 @@ function addGradients(
   if (lora !== undefined) return
   const head = gradients.get(headName(shape))!
   if (results['d.head'] !== undefined) addTo(head, results['d.head'])
-  if (results['rows.target'] !== undefined) addRows(head, results['rows.target'], data.targets, rows, shape.width, -1)
+  if (results['rows.target'] !== undefined)
+    addRows(head, results['rows.target'], data.targets, rows, shape.width, -1)
   addRows(gradients.get(EMBEDDING)!, results['rows.token']!, data.tokens, rows, shape.width, 1)
 }
 
@@ -256,7 +318,8 @@ function addRows(
     for (let at = 0; at < length; at += 1) {
       const from = (row * longest + at) * width
       const to = ids[start + at]! * width
-      for (let column = 0; column < width; column += 1) sum[to + column]! += sign * values[from + column]!
+      for (let column = 0; column < width; column += 1)
+        sum[to + column]! += sign * values[from + column]!
     }
   })
 }
@@ -269,7 +332,11 @@ function scored(data: PackedData, loss: Loss, logprobs: Float32Array): ScoredDat
   let gap = 0
   for (let at = 0; at < logprobs.length; at += 1) {
     if (!isTrained(data, at, loss.name)) continue
-    const inputs = { weight: weights?.[at] ?? 0, advantage: advantages?.[at] ?? 0, recorded: recorded?.[at] ?? 0 }
+    const inputs = {
+      weight: weights?.[at] ?? 0,
+      advantage: advantages?.[at] ?? 0,
+      recorded: recorded?.[at] ?? 0,
+    }
     sum += (mask?.[at] ?? 1) * tokenLoss(loss.name, logprobs[at]!, inputs, settings)
     tokens += 1
     if (recorded !== undefined) gap = Math.max(gap, Math.abs(logprobs[at]! - recorded[at]!))

@@ -13,7 +13,10 @@ export const adapterA = (name: string): string => name.replace(/weight$/, 'lora_
 export const adapterB = (name: string): string => name.replace(/weight$/, 'lora_B.weight')
 
 /** What the optimizer changes: everything, or the adapters. */
-export function trainableOf(shape: ModelShape, lora: LoraShape | undefined): readonly ParameterInfo[] {
+export function trainableOf(
+  shape: ModelShape,
+  lora: LoraShape | undefined,
+): readonly ParameterInfo[] {
   const all = parametersOf(shape)
   if (lora === undefined) return all
   return all.flatMap(({ name, shape: sizes, kind }) => {
@@ -27,11 +30,20 @@ export function trainableOf(shape: ModelShape, lora: LoraShape | undefined): rea
 }
 
 /** A normal with deviation 1/√in, B zero: the first update starts from the model itself. */
-export function initialAdapters(shape: ModelShape, lora: LoraShape, seed: number): Map<string, Float32Array> {
+export function initialAdapters(
+  shape: ModelShape,
+  lora: LoraShape,
+  seed: number,
+): Map<string, Float32Array> {
   return new Map(
     trainableOf(shape, lora).map(({ name, shape: [from, to] }, index) => {
       const length = from! * to!
-      return [name, name.includes('lora_A') ? normals(length, from! ** -0.5, seed, index) : new Float32Array(length)]
+      return [
+        name,
+        name.includes('lora_A')
+          ? normals(length, from! ** -0.5, seed, index)
+          : new Float32Array(length),
+      ]
     }),
   )
 }

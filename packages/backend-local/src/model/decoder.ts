@@ -47,11 +47,19 @@ export function decoder(
   const normedHeads = (x: Value, count: number, scale: Value) => {
     const split = op.reshape(x, [0, 0, count, headSize], [0, 0, count * headSize])
     const normed = op.scaleLast(op.normalize(split, headSize, epsilon), scale)
-    return op.rotate(op.reshape(normed, [0, 0, count * headSize], [0, 0, count, headSize]), rotary, count)
+    return op.rotate(
+      op.reshape(normed, [0, 0, count * headSize], [0, 0, count, headSize]),
+      rotary,
+      count,
+    )
   }
   const queries = (x: Value) => {
     const split = op.reshape(x, [0, 0, kvHeads, group, headSize], [0, 0, heads * headSize])
-    return op.reshape(op.transpose(split, [0, 2, 3, 1, 4]), [0, 0, -1, headSize], [0, 0, group, -1, headSize])
+    return op.reshape(
+      op.transpose(split, [0, 2, 3, 1, 4]),
+      [0, 0, -1, headSize],
+      [0, 0, group, -1, headSize],
+    )
   }
   const keys = (x: Value) => {
     const split = op.reshape(x, [0, 0, kvHeads, headSize], [0, 0, kvHeads * headSize])
@@ -59,7 +67,11 @@ export function decoder(
   }
   const merged = (x: Value) => {
     const split = op.reshape(x, [0, 0, group, -1, headSize], [0, 0, -1, headSize])
-    return op.reshape(op.transpose(split, [0, 3, 1, 2, 4]), [0, 0, heads * headSize], [0, 0, kvHeads, group, headSize])
+    return op.reshape(
+      op.transpose(split, [0, 3, 1, 2, 4]),
+      [0, 0, heads * headSize],
+      [0, 0, kvHeads, group, headSize],
+    )
   }
 
   let stream = embedded
@@ -68,7 +80,8 @@ export function decoder(
     const own = (name: string) => weight(at(name))
 
     const attentionInput = op.normalize(stream, width, epsilon)
-    const project = (name: string) => op.linear(attentionInput, scaled(at(`self_attn.${name}`), at('input_layernorm')))
+    const project = (name: string) =>
+      op.linear(attentionInput, scaled(at(`self_attn.${name}`), at('input_layernorm')))
     const attended = attend({
       layer,
       query: queries(normedHeads(project('q_proj'), heads, own('self_attn.q_norm'))),
@@ -78,14 +91,23 @@ export function decoder(
     stream = op.add(stream, op.linear(merged(attended), own('self_attn.o_proj')))
 
     const feedInput = op.normalize(stream, width, epsilon)
-    const feed = (name: string) => op.linear(feedInput, scaled(at(`mlp.${name}`), at('post_attention_layernorm')))
-    stream = op.add(stream, op.linear(op.swiglu(feed('gate_proj'), feed('up_proj')), own('mlp.down_proj')))
+    const feed = (name: string) =>
+      op.linear(feedInput, scaled(at(`mlp.${name}`), at('post_attention_layernorm')))
+    stream = op.add(
+      stream,
+      op.linear(op.swiglu(feed('gate_proj'), feed('up_proj')), own('mlp.down_proj')),
+    )
   }
   return { embedded, stream }
 }
 
 /** The final norm over rows [N, D] of the stream. */
-export function finalStates(op: Operations, shape: ModelShape, weight: DecoderInputs['weight'], rows: Value): Value {
+export function finalStates(
+  op: Operations,
+  shape: ModelShape,
+  weight: DecoderInputs['weight'],
+  rows: Value,
+): Value {
   return op.scaleLast(op.normalize(rows, shape.width, shape.epsilon), weight(FINAL_NORM))
 }
 

@@ -30,7 +30,8 @@ export function parametersOf(shape: ModelShape): readonly ParameterInfo[] {
   const projection = (name: string, from: number, to: number) =>
     ({ name, shape: [from, to], kind: 'projection' }) as const
   const norm = (name: string, length: number) => ({ name, shape: [length], kind: 'norm' }) as const
-  const embedding = (name: string) => ({ name, shape: [vocabularySize, width], kind: 'embedding' }) as const
+  const embedding = (name: string) =>
+    ({ name, shape: [vocabularySize, width], kind: 'embedding' }) as const
   return [
     embedding(EMBEDDING),
     ...Array.from({ length: layers }, (_, layer) => {
@@ -62,26 +63,41 @@ export function parameterCount(shape: ModelShape): number {
   return parametersOf(shape).reduce((sum, info) => sum + elementsOf(info.shape), 0)
 }
 
-/** Norms at one, the rest normal with deviation 0.02, projections into the residual stream smaller by the root of twice the depth. */
-export function initialTensors(shape: ModelShape, seed: number): Map<string, Float32Array> {
+/** How weights begin. */
+export interface InitialWeights {
+  readonly seed: number
+  /** Deviation of the normal numbers in embeddings and projections. */
+  readonly deviation: number
+  /** Value of the query and key norms; the product of two of them is how sharp attention begins. */
+  readonly queryKeyNorm: number
+}
+
+/** Norms at one, the rest normal, projections into the residual stream smaller by the root of twice the depth. */
+export function initialTensors(
+  shape: ModelShape,
+  { seed, deviation, queryKeyNorm }: InitialWeights,
+): Map<string, Float32Array> {
   const tensors = new Map<string, Float32Array>()
   const depth = Math.sqrt(2 * shape.layers)
   parametersOf(shape).forEach(({ name, shape: sizes, kind }, index) => {
     const length = elementsOf(sizes)
     if (kind === 'norm') {
-      tensors.set(name, new Float32Array(length).fill(1))
+      tensors.set(name, new Float32Array(length).fill(/[qk]_norm/.test(name) ? queryKeyNorm : 1))
       return
     }
     const intoResidual = name.includes('o_proj') || name.includes('down_proj')
-    tensors.set(name, normals(length, intoResidual ? INITIAL_DEVIATION / depth : INITIAL_DEVIATION, seed, index))
+    tensors.set(name, normals(length, intoResidual ? deviation / depth : deviation, seed, index))
   })
   return tensors
 }
 
-const INITIAL_DEVIATION = 0.02
-
 /** Normal numbers by Box and Muller's method from a stream of their own. */
-export function normals(length: number, deviation: number, seed: number, stream: number): Float32Array {
+export function normals(
+  length: number,
+  deviation: number,
+  seed: number,
+  stream: number,
+): Float32Array {
   return Float32Array.from({ length }, (_, at) => {
     const radius = Math.sqrt(-2 * Math.log(1 - uniform(seed, stream, 2 * at)))
     return deviation * radius * Math.cos(2 * Math.PI * uniform(seed, stream, 2 * at + 1))

@@ -32,7 +32,10 @@ export const modelShapeSchema = z
     error: 'kvHeads must divide heads',
     path: ['kvHeads'],
   })
-  .refine(({ headSize }) => headSize % 2 === 0, { error: 'headSize must be even', path: ['headSize'] })
+  .refine(({ headSize }) => headSize % 2 === 0, {
+    error: 'headSize must be even',
+    path: ['headSize'],
+  })
 
 export type ModelShape = Readonly<z.output<typeof modelShapeSchema>>
 export type ModelShapeInput = Readonly<z.input<typeof modelShapeSchema>>

@@ -18,7 +18,10 @@ export function message(fields: readonly Field[]): Uint8Array {
 
 /** An int64, int32 or enum. Negative numbers take ten bytes, as the format wants. */
 export function integer(number: number, value: number): Field {
-  return Uint8Array.from([...varint(BigInt((number << 3) | VARINT)), ...varint(BigInt.asUintN(64, BigInt(value)))])
+  return Uint8Array.from([
+    ...varint(BigInt((number << 3) | VARINT)),
+    ...varint(BigInt.asUintN(64, BigInt(value))),
+  ])
 }
 
 export function float(number: number, value: number): Field {

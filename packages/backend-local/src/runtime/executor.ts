@@ -31,7 +31,10 @@ export function floats(data: Float32Array, shape: readonly number[]): Feed {
   return { data, shape }
 }
 
-export function wholes(values: ArrayLike<number>, shape: readonly number[] = [values.length]): Feed {
+export function wholes(
+  values: ArrayLike<number>,
+  shape: readonly number[] = [values.length],
+): Feed {
   const data = new BigInt64Array(values.length)
   for (let index = 0; index < values.length; index += 1) data[index] = BigInt(values[index]!)
   return { data, shape }

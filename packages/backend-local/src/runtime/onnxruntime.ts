@@ -1,4 +1,5 @@
 import type * as Runtime from 'onnxruntime-web'
+
 import { encodeModel } from '../onnx/model.ts'
 import type { Executor, ExecutorName, Feed } from './executor.ts'
 
@@ -40,10 +41,17 @@ async function web(threads: number): Promise<Executor> {
   return executor('onnxruntime-web', runtime.env.versions.web ?? 'unknown', runtime, threads)
 }
 
-function executor(name: ExecutorName, version: string, runtime: typeof Runtime, threads: number): Executor {
+function executor(
+  name: ExecutorName,
+  version: string,
+  runtime: typeof Runtime,
+  threads: number,
+): Executor {
   const { InferenceSession, Tensor } = runtime
   const tensor = ({ data, shape }: Feed) =>
-    data instanceof Float32Array ? new Tensor('float32', data, shape) : new Tensor('int64', data, shape)
+    data instanceof Float32Array
+      ? new Tensor('float32', data, shape)
+      : new Tensor('int64', data, shape)
   return {
     name,
     version,
@@ -62,7 +70,9 @@ function executor(name: ExecutorName, version: string, runtime: typeof Runtime, 
       })
       return {
         async run(feeds) {
-          const tensors = Object.fromEntries(Object.entries(feeds).map(([key, feed]) => [key, tensor(feed)]))
+          const tensors = Object.fromEntries(
+            Object.entries(feeds).map(([key, feed]) => [key, tensor(feed)]),
+          )
           const results = await session.run(tensors)
           return Object.fromEntries(
             Object.entries(results).map(([key, { data }]) => [key, data as Float32Array]),

@@ -33,7 +33,10 @@ const CLOSED_STEP = 2 * BLOCK
 export function createBatch<Row>(shape: ModelShape): Batch<Row> {
   const { layers, kvHeads, headSize } = shape
   const group = queriesPerKey(shape)
-  const names = Array.from({ length: layers }, (_, layer) => [`${layer}.key`, `${layer}.value`]).flat()
+  const names = Array.from({ length: layers }, (_, layer) => [
+    `${layer}.key`,
+    `${layer}.value`,
+  ]).flat()
   const rows: Row[] = []
   const lengths: number[] = []
   let capacity = 0
@@ -47,8 +50,12 @@ export function createBatch<Row>(shape: ModelShape): Batch<Row> {
   const closedAt = (index: number, head: number) => (index * kvHeads + head) * width * headSize
 
   const resize = (newCapacity: number, newWidth: number) => {
-    const grown = new Map(names.map((name) => [name, new Float32Array(newCapacity * kvHeads * newWidth * headSize)]))
-    const grownTails = new Map(names.map((name) => [name, new Float32Array(newCapacity * kvHeads * BLOCK * headSize)]))
+    const grown = new Map(
+      names.map((name) => [name, new Float32Array(newCapacity * kvHeads * newWidth * headSize)]),
+    )
+    const grownTails = new Map(
+      names.map((name) => [name, new Float32Array(newCapacity * kvHeads * BLOCK * headSize)]),
+    )
     const size = kvHeads * BLOCK * headSize
     for (const name of names) {
       for (let index = 0; index < rows.length; index += 1) {
@@ -74,7 +81,8 @@ export function createBatch<Row>(shape: ModelShape): Batch<Row> {
   }
   const ensure = (count: number, closedPositions: number) => {
     const newCapacity = count <= capacity ? capacity : Math.max(8, 2 ** Math.ceil(Math.log2(count)))
-    const newWidth = closedPositions <= width ? width : Math.ceil(closedPositions / CLOSED_STEP) * CLOSED_STEP
+    const newWidth =
+      closedPositions <= width ? width : Math.ceil(closedPositions / CLOSED_STEP) * CLOSED_STEP
     if (newCapacity !== capacity || newWidth !== width) resize(newCapacity, newWidth)
   }
   /** Every run of a sequence's keys or values: its closed and its unfinished part, and where it begins in a cache of `stride` positions. */
@@ -159,8 +167,18 @@ export function createBatch<Row>(shape: ModelShape): Batch<Row> {
       }
       const stored: Record<string, Feed> = {}
       for (const name of names) {
-        stored[`tail.${name}`] = floats(tails.get(name)!.subarray(0, tailAt(count, 0)), [count, kvHeads, BLOCK, headSize])
-        stored[`closed.${name}`] = floats(closed.get(name)!.subarray(0, closedAt(count, 0)), [count, kvHeads, width, headSize])
+        stored[`tail.${name}`] = floats(tails.get(name)!.subarray(0, tailAt(count, 0)), [
+          count,
+          kvHeads,
+          BLOCK,
+          headSize,
+        ])
+        stored[`closed.${name}`] = floats(closed.get(name)!.subarray(0, closedAt(count, 0)), [
+          count,
+          kvHeads,
+          width,
+          headSize,
+        ])
       }
       const queries = group * longest
       return {
@@ -209,7 +227,9 @@ export function createBatch<Row>(shape: ModelShape): Batch<Row> {
           const tail = tails.get(name)!
           for (let head = 0; head < kvHeads; head += 1) {
             const from = tailAt(index, head)
-            closed.get(name)!.set(tail.subarray(from, from + BLOCK * headSize), closedAt(index, head) + at)
+            closed
+              .get(name)!
+              .set(tail.subarray(from, from + BLOCK * headSize), closedAt(index, head) + at)
             tail.fill(0, from, from + BLOCK * headSize)
           }
         }

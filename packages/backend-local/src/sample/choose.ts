@@ -11,7 +11,11 @@ export interface Drawing {
  * A token by inverse transform: `shares` are probabilities at the temperature, `u` is uniform in [0, 1). Ids are walked in
  * order, so that the choice depends on these numbers alone.
  */
-export function chooseToken(shares: Float32Array, { temperature, topK, topP }: Drawing, u: number): number {
+export function chooseToken(
+  shares: Float32Array,
+  { temperature, topK, topP }: Drawing,
+  u: number,
+): number {
   if (temperature === 0) return likeliest(shares)
   if (topK === 0 && topP >= 1) return walk(shares, (id) => shares[id]!, u)
   const kept = keep(shares, topK, topP)

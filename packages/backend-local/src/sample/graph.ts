@@ -33,7 +33,9 @@ export function extendGraph(shape: ModelShape, withPrefix: boolean): Graph {
   const { node, input } = graph
   const product = matmul(graph)
   const alpha = headSize ** -0.5
-  const weights = new Map(parametersOf(shape).map(({ name, shape: sizes }) => [name, input(name, 'float', sizes)]))
+  const weights = new Map(
+    parametersOf(shape).map(({ name, shape: sizes }) => [name, input(name, 'float', sizes)]),
+  )
   const weight = (name: string) => weights.get(name)!
   const table = (name: string) => input(name, 'float', [contextWindow, headSize / 2])
   const sin = table('sin')
@@ -51,9 +53,20 @@ export function extendGraph(shape: ModelShape, withPrefix: boolean): Graph {
     weight,
     scaled: weight,
     tokens: input('tokens', 'int64', ['B', 'S']),
-    rotary: { cos: table('cos'), sin, reverse: sin, position: input('positions', 'int64', ['B', 'S']) },
+    rotary: {
+      cos: table('cos'),
+      sin,
+      reverse: sin,
+      position: input('positions', 'int64', ['B', 'S']),
+    },
     attend({ layer, query, key, value }) {
-      const stored = (kind: string, name: string) => input(`${kind}.${layer}.${name}`, 'float', ['B', kvHeads, kind === 'tail' ? BLOCK : 'T', headSize])
+      const stored = (kind: string, name: string) =>
+        input(`${kind}.${layer}.${name}`, 'float', [
+          'B',
+          kvHeads,
+          kind === 'tail' ? BLOCK : 'T',
+          headSize,
+        ])
       const block = (name: string, fresh: Value) => {
         graph.output(`new.${layer}.${name}`, fresh)
         return node('Add', [stored('tail', name), node('MatMul', [place, fresh])])
@@ -65,13 +78,20 @@ export function extendGraph(shape: ModelShape, withPrefix: boolean): Graph {
         node('Add', [product(query, stored('closed', 'key'), { transB: true, alpha }), closedMask]),
       ]
       // All sequences ask the one copy of the prefix: [KV, B·G·S, d] against [KV, P, d].
-      const shared = (name: string) => input(`prefix.${layer}.${name}`, 'float', [kvHeads, 'P', headSize])
+      const shared = (name: string) =>
+        input(`prefix.${layer}.${name}`, 'float', [kvHeads, 'P', headSize])
       if (withPrefix) {
         const asked = reshape(swap(query), graph.integers([kvHeads, -1, headSize]))
-        scores.unshift(swap(reshape(product(asked, shared('key'), { transB: true, alpha }), scoreShape)))
+        scores.unshift(
+          swap(reshape(product(asked, shared('key'), { transB: true, alpha }), scoreShape)),
+        )
       }
-      const shares = node('Softmax', [node('Concat', scores, { attributes: { axis: -1 } })], { attributes: { axis: -1 } })
-      const parts = graph.nodes('Split', [shares, split], scores.length, { attributes: { axis: -1 } })
+      const shares = node('Softmax', [node('Concat', scores, { attributes: { axis: -1 } })], {
+        attributes: { axis: -1 },
+      })
+      const parts = graph.nodes('Split', [shares, split], scores.length, {
+        attributes: { axis: -1 },
+      })
       const [tailShares, closedShares] = parts.slice(-2) as [Value, Value]
       const own = node('Add', [
         node('MatMul', [tailShares, tailValues]),
@@ -82,10 +102,17 @@ export function extendGraph(shape: ModelShape, withPrefix: boolean): Graph {
       return node('Add', [swap(reshape(fromPrefix, queryShape)), own])
     },
   })
-  const read = node('Gather', [asMatrix(graph, stream), input('read', 'int64', ['R'])], { attributes: { axis: 0 } })
-  const logits = product(finalStates(op, shape, weight, read), weight(headName(shape)), { transB: true })
+  const read = node('Gather', [asMatrix(graph, stream), input('read', 'int64', ['R'])], {
+    attributes: { axis: 0 },
+  })
+  const logits = product(finalStates(op, shape, weight, read), weight(headName(shape)), {
+    transB: true,
+  })
   const softmax = (op: string, x: Value) => node(op, [x], { attributes: { axis: -1 } })
   graph.output('logprobs', softmax('LogSoftmax', logits))
-  graph.output('shares', softmax('Softmax', node('Mul', [logits, input('inverse_temperature', 'float', ['R', 1])])))
+  graph.output(
+    'shares',
+    softmax('Softmax', node('Mul', [logits, input('inverse_temperature', 'float', ['R', 1])])),
+  )
   return graph.build()
 }

@@ -66,14 +66,21 @@ export function createLane({ shape, program, fixed, store, prefix, maxRows }: La
   const toRead: Reading[] = []
   const toWrite: { readonly writing: Writing; readonly cache: SequenceCache }[] = []
 
-  const extend = async <Row>(batch: Batch<Row>, fresh: readonly Fresh[], read: readonly number[], temperatures: readonly number[]) => {
+  const extend = async <Row>(
+    batch: Batch<Row>,
+    fresh: readonly Fresh[],
+    read: readonly number[],
+    temperatures: readonly number[],
+  ) => {
     // A product of one row takes another path through the runtime and rounds differently, so two rows are the least.
     const padded = read.length === 1 ? [read[0]!, read[0]!] : read
     const inverse = Float32Array.from(padded, (_, at) => {
       const temperature = temperatures[Math.min(at, temperatures.length - 1)]!
       return temperature === 0 ? 1 : 1 / temperature
     })
-    const results = await (await program()).run({
+    const results = await (
+      await program()
+    ).run({
       ...shared,
       ...batch.feeds(fresh, offset),
       read: wholes(padded),
@@ -84,7 +91,8 @@ export function createLane({ shape, program, fixed, store, prefix, maxRows }: La
   }
 
   const dropCancelled = <Row extends { readonly cancelled: () => boolean }>(batch: Batch<Row>) => {
-    for (let index = batch.rows.length - 1; index >= 0; index -= 1) if (batch.rows[index]!.cancelled()) batch.remove(index)
+    for (let index = batch.rows.length - 1; index >= 0; index -= 1)
+      if (batch.rows[index]!.cancelled()) batch.remove(index)
   }
 
   const readBlock = async () => {
@@ -114,7 +122,12 @@ export function createLane({ shape, program, fixed, store, prefix, maxRows }: La
         wanted.push({ reading, position: start + at })
       }
     })
-    const prediction = await extend(readings, fresh, read.length === 0 ? [0] : read, read.length === 0 ? [1] : temperatures)
+    const prediction = await extend(
+      readings,
+      fresh,
+      read.length === 0 ? [0] : read,
+      read.length === 0 ? [1] : temperatures,
+    )
     wanted.forEach(({ reading, position }, at) => reading.predicted(position, prediction(at)))
     for (let index = readings.rows.length - 1; index >= 0; index -= 1) {
       const reading = readings.rows[index]!
@@ -135,7 +148,12 @@ export function createLane({ shape, program, fixed, store, prefix, maxRows }: La
     if (writings.rows.length === 0) return
     const rows = [...writings.rows]
     const fresh = rows.map((row) => [row.next()])
-    const prediction = await extend(writings, fresh, rows.map((_, index) => index), rows.map(({ temperature }) => temperature))
+    const prediction = await extend(
+      writings,
+      fresh,
+      rows.map((_, index) => index),
+      rows.map(({ temperature }) => temperature),
+    )
     const goesOn = rows.map((row, at) => !row.cancelled() && row.predicted(prediction(at)))
     for (let index = rows.length - 1; index >= 0; index -= 1) {
       if (goesOn[index]) continue
@@ -161,19 +179,32 @@ export function createLane({ shape, program, fixed, store, prefix, maxRows }: La
 /** Prompts that are read together; each brings up to a block of tokens. */
 const MAX_READINGS = 32
 
-function prefixFeeds({ layers, kvHeads, headSize }: ModelShape, prefix: SequenceCache | undefined): Feeds {
+function prefixFeeds(
+  { layers, kvHeads, headSize }: ModelShape,
+  prefix: SequenceCache | undefined,
+): Feeds {
   if (prefix === undefined) return {}
   const size = kvHeads * prefix.length * headSize
-  const names = Array.from({ length: layers }, (_, layer) => [`${layer}.key`, `${layer}.value`]).flat()
+  const names = Array.from({ length: layers }, (_, layer) => [
+    `${layer}.key`,
+    `${layer}.value`,
+  ]).flat()
   return Object.fromEntries(
     names.map((name, nth) => [
       `prefix.${name}`,
-      floats(prefix.data.subarray(nth * size, (nth + 1) * size), [kvHeads, prefix.length, headSize]),
+      floats(prefix.data.subarray(nth * size, (nth + 1) * size), [
+        kvHeads,
+        prefix.length,
+        headSize,
+      ]),
     ]),
   )
 }
 
 function predictionAt(results: Results, at: number, vocabularySize: number): Prediction {
   const range = [at * vocabularySize, (at + 1) * vocabularySize] as const
-  return { logprobs: results['logprobs']!.subarray(...range), shares: results['shares']!.subarray(...range) }
+  return {
+    logprobs: results['logprobs']!.subarray(...range),
+    shares: results['shares']!.subarray(...range),
+  }
 }

@@ -12,6 +12,8 @@ import { type CacheStore, cacheStore } from './store.ts'
 
 export interface SampleTask extends Drawing {
   readonly prompt: Int32Array
+  /** How many leading tokens many prompts share; whole blocks of them are read once for all that share them. */
+  readonly shared: number
   readonly maxTokens: number
   readonly stop: StopRule
   /** One per sample. */
@@ -32,8 +34,6 @@ export interface Reply {
 export interface PolicyOptions {
   readonly shape: ModelShape
   readonly weights: Tensors
-  /** What most prompts begin with; whole blocks of it are read once for all. Part of the version: where a prompt is cut changes last bits. */
-  readonly prefix: Int32Array
   readonly programs: SamplePrograms
   /** Bytes of keys and values that are kept for prompts to go on from. */
   readonly cacheBytes: number
@@ -50,7 +50,12 @@ export interface SamplePrograms {
 export interface Policy {
   sample(task: SampleTask, call: Call): Promise<readonly Reply[]>
   /** Visits the log-probabilities [V] after each position of the prompt, in order of positions, those of the last too. */
-  score(prompt: Int32Array, call: Call, visit: (position: number, logprobs: Float32Array) => void): Promise<void>
+  score(
+    prompt: Int32Array,
+    shared: number,
+    call: Call,
+    visit: (position: number, logprobs: Float32Array) => void,
+  ): Promise<void>
   advance(): Promise<void>
   readonly busy: boolean
 }
@@ -58,44 +63,61 @@ export interface Policy {
 export function createPolicy(options: PolicyOptions): Policy {
   const { shape, weights, programs, cacheBytes, maxRows, bytesOf } = options
   const fixed = fixedFeeds(shape, weights)
-  const prefix = options.prefix.subarray(0, options.prefix.length - (options.prefix.length % BLOCK))
   const lane = (store: CacheStore, program: () => Promise<Program>, before?: SequenceCache) =>
     createLane({ shape, fixed, maxRows, store, program, prefix: before })
-  const place = (store: CacheStore, created: Lane, offset: number): Place => ({ lane: created, store, offset, reading: new Map() })
+  const place = (store: CacheStore, created: Lane, offset: number): Place => ({
+    lane: created,
+    store,
+    offset,
+    reading: new Map(),
+  })
 
   const plainStore = cacheStore(cacheBytes)
-  const plain = place(plainStore, lane(plainStore, () => programs.plain()), 0)
+  const plain = place(
+    plainStore,
+    lane(plainStore, () => programs.plain()),
+    0,
+  )
   const places = [plain]
-  let prefixed: Promise<Place> | undefined
-  const prefixLogprobs: Float32Array[] = []
+  const prefixes = new Map<string, Promise<PrefixPlace>>()
 
-  const openPrefixed = () =>
-    new Promise<Place>((resolve) => {
+  /** Which part of a prompt is shared is said by the prompt alone: where it is cut changes last bits. */
+  const openPrefix = (prefix: Int32Array) =>
+    new Promise<PrefixPlace>((resolve) => {
+      const logprobs: Float32Array[] = []
       plain.lane.read({
         tokens: prefix,
         temperature: 1,
         everyPosition: true,
         cancelled: () => false,
-        predicted: (position, { logprobs }) => {
-          prefixLogprobs[position] = logprobs.slice()
+        predicted: (position, prediction) => {
+          logprobs[position] = prediction.logprobs.slice()
         },
         done: (cache) => {
           const store = cacheStore(cacheBytes)
-          const opened = place(store, lane(store, () => programs.prefixed(), cache), prefix.length)
+          const opened = place(
+            store,
+            lane(store, () => programs.prefixed(), cache),
+            prefix.length,
+          )
           places.push(opened)
-          resolve(opened)
+          resolve({ ...opened, logprobs })
         },
       })
     })
-  const placeOf = async (prompt: Int32Array): Promise<Place> => {
-    if (prefix.length === 0 || prompt.length <= prefix.length || !prefix.every((id, at) => prompt[at] === id)) return plain
-    prefixed ??= openPrefixed()
-    return await prefixed
+  const placeOf = async (prompt: Int32Array, shared: number): Promise<PrefixPlace> => {
+    const length = Math.min(shared, prompt.length - 1)
+    const prefix = prompt.subarray(0, length - (length % BLOCK))
+    if (prefix.length === 0) return { ...plain, logprobs: [] }
+    const key = prefix.join()
+    const opening = prefixes.get(key) ?? openPrefix(prefix.slice())
+    prefixes.set(key, opening)
+    return await opening
   }
 
   return {
     async sample(task, call) {
-      const at = await placeOf(task.prompt)
+      const at = await placeOf(task.prompt, task.shared)
       const replies = task.seeds.map(
         (seed, index) =>
           new Promise<Reply>((resolve) => {
@@ -104,9 +126,9 @@ export function createPolicy(options: PolicyOptions): Policy {
       )
       return await Promise.all(replies)
     },
-    async score(prompt, { cancelled }, visit) {
-      const { lane: reader, offset } = await placeOf(prompt)
-      prefixLogprobs.slice(0, offset).forEach((logprobs, position) => visit(position, logprobs))
+    async score(prompt, shared, { cancelled }, visit) {
+      const { lane: reader, offset, logprobs: before } = await placeOf(prompt, shared)
+      before.forEach((logprobs, position) => visit(position, logprobs))
       await new Promise<void>((resolve) => {
         reader.read({
           tokens: prompt.subarray(offset),
@@ -136,6 +158,11 @@ interface Place {
   readonly reading: Map<string, WaitingReply[]>
 }
 
+/** A lane behind a shared prefix, with what is predicted after each of its positions. */
+interface PrefixPlace extends Place {
+  readonly logprobs: readonly Float32Array[]
+}
+
 interface WaitingReply {
   readonly cancelled: () => boolean
   readonly begin: (cache: SequenceCache, prediction: Prediction) => void
@@ -149,7 +176,11 @@ interface ReplyContext {
   readonly resolve: (reply: Reply) => void
 }
 
-function startReply({ lane, store, offset, reading }: Place, task: SampleTask, context: ReplyContext): void {
+function startReply(
+  { lane, store, offset, reading }: Place,
+  task: SampleTask,
+  context: ReplyContext,
+): void {
   const { seed, index, call, resolve } = context
   const { cancelled } = call
   const tokens = task.prompt.subarray(offset)
@@ -171,7 +202,8 @@ function startReply({ lane, store, offset, reading }: Place, task: SampleTask, c
     stop = 'stop'
     return false
   }
-  const finish = () => resolve({ ids: ids.slice(0, count), logprobs: logprobs.slice(0, count), stop })
+  const finish = () =>
+    resolve({ ids: ids.slice(0, count), logprobs: logprobs.slice(0, count), stop })
   const begin: WaitingReply['begin'] = (cache, prediction) => {
     if (cancelled()) return
     if (!draw(prediction)) {
@@ -226,8 +258,10 @@ function fixedFeeds(shape: ModelShape, weights: Tensors): Feeds {
   const scales = new Map<string, string>()
   for (let layer = 0; layer < shape.layers; layer += 1) {
     const at = (name: string) => layerName(layer, name)
-    for (const name of ['q_proj', 'k_proj', 'v_proj']) scales.set(at(`self_attn.${name}`), at('input_layernorm'))
-    for (const name of ['gate_proj', 'up_proj']) scales.set(at(`mlp.${name}`), at('post_attention_layernorm'))
+    for (const name of ['q_proj', 'k_proj', 'v_proj'])
+      scales.set(at(`self_attn.${name}`), at('input_layernorm'))
+    for (const name of ['gate_proj', 'up_proj'])
+      scales.set(at(`mlp.${name}`), at('post_attention_layernorm'))
   }
   const unused = new Set(scales.values())
   const { cos, sin } = rotaryTables(shape)
@@ -236,7 +270,12 @@ function fixedFeeds(shape: ModelShape, weights: Tensors): Feeds {
     if (unused.has(name)) return []
     const norm = scales.get(name)
     const tensor = weights.get(name)!
-    return [[name, floats(norm === undefined ? tensor : rowsScaled(tensor, weights.get(norm)!), sizes)] as const]
+    return [
+      [
+        name,
+        floats(norm === undefined ? tensor : rowsScaled(tensor, weights.get(norm)!), sizes),
+      ] as const,
+    ]
   })
   return { ...Object.fromEntries(parameters), cos: floats(cos, tables), sin: floats(sin, tables) }
 }

@@ -10,9 +10,14 @@ export interface StopRule {
 }
 
 /** `bytesOf` gives a token's bytes; only stop strings need it. */
-export function stopWatch({ tokens, strings }: StopRule, bytesOf: (id: number) => Uint8Array): StopWatch {
+export function stopWatch(
+  { tokens, strings }: StopRule,
+  bytesOf: (id: number) => Uint8Array,
+): StopWatch {
   const ids = new Set(tokens)
-  const wanted = strings.filter((text) => text !== '').map((text) => byteText(new TextEncoder().encode(text)))
+  const wanted = strings
+    .filter((text) => text !== '')
+    .map((text) => byteText(new TextEncoder().encode(text)))
   const longest = Math.max(0, ...wanted.map(({ length }) => length))
   let recent = ''
   return {

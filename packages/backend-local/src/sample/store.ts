@@ -51,7 +51,9 @@ export function cacheStore(limit: number): CacheStore {
     },
     find(tokens) {
       const keys = hashes(tokens)
-      const candidates = [...lengths.keys()].filter((length) => length <= tokens.length).sort((a, b) => b - a)
+      const candidates = [...lengths.keys()]
+        .filter((length) => length <= tokens.length)
+        .sort((a, b) => b - a)
       for (const length of candidates) {
         const key = keys[length]!
         const entry = entries.get(key)

@@ -42,7 +42,12 @@ function stateOf(seed: number, adapted = false): TrainerState {
       return [name, moment]
     }),
   )
-  return { step: seed, weights: initialTensors(shape, seed), ...adapters, moments }
+  return {
+    step: seed,
+    weights: initialTensors(shape, { seed, deviation: 0.02, queryKeyNorm: 1 }),
+    ...adapters,
+    moments,
+  }
 }
 
 test('weights, optimizer and step come back bit for bit, with adapters and without', async () => {
