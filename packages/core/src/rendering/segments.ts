@@ -97,8 +97,9 @@ export function splitAtMarkers(tokenizer: Tokenizer, text: string): readonly Seg
   const pattern = new RegExp(
     `(${texts.map((marker) => marker.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')).join('|')})`,
   )
-  return text.split(pattern).map((part, index) => {
-    return index % 2 === 0 ? part : { type: 'marker', text: part, id: tokenizer.markers.get(part)! }
+  return text.split(pattern).flatMap((part, index): readonly Segment[] => {
+    if (index % 2 === 1) return [{ type: 'marker', text: part, id: tokenizer.markers.get(part)! }]
+    return part === '' ? [] : [part]
   })
 }
 
