@@ -3,7 +3,11 @@ import { createHash } from 'node:crypto'
 import {
   ConfigError,
   createPrompt,
+  tokenChunk,
+  type Conversation,
   type HistoryBehaviour,
+  type PromptChunk,
+  type RenderedPrompt,
   type Renderer,
   type Tokenizer,
 } from '@tiltyard/core'
@@ -69,8 +73,10 @@ export function qwenRenderer(options: QwenRendererOptions): Renderer {
       reasoning: layout.think !== 'none',
     },
     stop: { tokens: [markers.end.id, markers.eos.id], strings: [] },
-    prompt: (conversation) =>
-      createPrompt(encode([...conversationSegments(conversation, scene), ...replyHeader(scene)])),
+    prompt: (conversation) => {
+      const chunks = encode([...conversationSegments(conversation, scene), ...replyHeader(scene)])
+      return hasHead(conversation) ? withHeadApart(chunks, markers.start.id) : createPrompt(chunks)
+    },
     transcript: (conversation) => createPrompt(encode(conversationSegments(conversation, scene))),
     extend(prompt, reply, next) {
       const refused =
@@ -170,4 +176,17 @@ function historyOf(scene: Scene, keep: 'template' | 'keep'): HistoryBehaviour {
       ? `reasoning leaves the history when a user message follows, an empty think block also when a tool result does${kept}`
       : `the closed think block of the prompt is not in the history${kept}`,
   }
+}
+
+function hasHead({ messages, tools = [] }: Conversation): boolean {
+  return tools.length > 0 || messages[0]?.role === 'system'
+}
+
+/** System prompt and tools as a handle of their own: many prompts share them, and backends can read them once for all. */
+function withHeadApart(chunks: readonly PromptChunk[], start: number): RenderedPrompt {
+  const [first, ...rest] = chunks
+  const end = first?.type === 'tokens' ? first.ids.indexOf(start, 1) : -1
+  if (first?.type !== 'tokens' || end === -1) return createPrompt(chunks)
+  const head = createPrompt([tokenChunk(first.ids.subarray(0, end))])
+  return createPrompt([tokenChunk(first.ids.subarray(end)), ...rest], head)
 }
