@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { localBackend } from '@tiltyard/backend-local'
+import { tinkerBackend } from '@tiltyard/backend-tinker'
 import type { RewardRule, TaskRef, TaskSource } from '@tiltyard/core'
 import { agentSource, createGateway, serveGateway, type AgentModel } from '@tiltyard/gateway'
 import { memoryRunIndex, stepReward } from '@tiltyard/testkit'
+import { tinkerServer } from '@tiltyard/tinker-server'
 import { defineTraining, listDataset, train } from '@tiltyard/train'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -32,6 +34,8 @@ interface LearningOptions {
   readonly steps: number
   /** By the network instead of by `fetch`. */
   readonly served?: boolean
+  /** The embedded backend behind the Tinker protocol, instead of itself. */
+  readonly overTinker?: boolean
 }
 
 /** Trains the agent's model on the embedded backend; gives the mean reward of each step. */
@@ -40,10 +44,11 @@ async function learn({
   agent,
   steps,
   served = false,
+  overTinker = false,
 }: LearningOptions): Promise<readonly number[]> {
   const gateway = createGateway()
   const server = served ? await serveGateway(gateway) : undefined
-  const backend = localBackend({
+  const embedded = localBackend({
     folder: join(folder, name.replaceAll(/\W+/g, '-')),
     models: {
       tiny: {
@@ -61,6 +66,11 @@ async function learn({
     },
     threads: 1,
   })
+  const tinker = overTinker ? tinkerServer({ backend: embedded }) : undefined
+  const backend =
+    tinker === undefined
+      ? embedded
+      : tinkerBackend({ baseUrl: await tinker.listen(), apiKey: 'tml-on-this-machine' })
   const source = agentSource({
     name,
     gateway,
@@ -100,6 +110,8 @@ async function learn({
     for await (const { values } of train(training)) rewards.push(values['env/all/reward/total']!)
   } finally {
     await backend.close()
+    await tinker?.close()
+    await embedded.close()
     await gateway.close()
     await server?.close()
   }
@@ -119,6 +131,12 @@ function mean(values: readonly number[]): number {
 test('an agent on the openai client learns on the embedded backend, through fetch alone', async () => {
   const rewards = await learn({ name: 'openai learns', agent: smallAgents.openai, steps: 15 })
   expect(mean(rewards.slice(-5))).toBeGreaterThan(mean(rewards.slice(0, 5)) + 0.3)
+})
+
+test('an agent learns through a Tinker service, by the same loop', async () => {
+  const agent = smallAgents.openai
+  const rewards = await learn({ name: 'over tinker', agent, steps: 12, overTinker: true })
+  expect(mean(rewards.slice(-3))).toBeGreaterThan(mean(rewards.slice(0, 3)) + 0.3)
 })
 
 describe.each(Object.entries<SmallAgent>(smallAgents))('%s', (name, agent) => {
