@@ -25,15 +25,6 @@ export function phaseOf(error: unknown): { readonly phase: FailurePhase; readonl
   return { phase: 'agent', cause: error }
 }
 
-/** Runs a part of a play; what it throws becomes an `EpisodeError` of this phase. */
-export async function during<T>(phase: FailurePhase, work: () => Promise<T> | T): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw TiltyardError.is(error, 'EPISODE') ? error : new EpisodeError(phase, error)
-  }
-}
-
 /**
  * Whether playing again is in vain: a mistake in the set-up, something that the backend can't do, or a record that takes
  * nothing any more. Such an error ends the run.

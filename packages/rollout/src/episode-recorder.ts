@@ -47,9 +47,9 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
     counts.set(name, (counts.get(name) ?? 0) + amount)
   }
   const journal = async (carriedOut?: readonly PlayedCall[]) => {
+    if (writer === undefined) return
     const said = messages.slice(journaled)
     journaled = messages.length
-    if (writer === undefined) return
     try {
       await writer.append({
         type: 'call',

@@ -11,6 +11,7 @@ import {
   type GroupPlan,
 } from '@tiltyard/core'
 
+import { createAlarm, type Alarm } from './alarm.ts'
 import { envEpisode } from './env-episode/env-episode.ts'
 import { EpisodeError, phaseOf } from './episode-error.ts'
 import type { EpisodeRecorder } from './episode-recorder.ts'
@@ -28,6 +29,8 @@ export interface LifecycleOptions {
   readonly run: Run
   /** Cancels the attempt. */
   readonly signal: AbortSignal
+  /** For its steps, which follow each other. */
+  readonly alarm: Alarm
   /** Told of the instance that was opened. */
   readonly onInstance: (instance: string) => void
   /** Told of what fails beside the attempt: scoring, closing. */
@@ -57,7 +60,7 @@ export function failedEnding(
 export async function openEpisode(
   options: LifecycleOptions,
 ): Promise<{ readonly episode: Episode } | Ending> {
-  const { plan, key, run, signal } = options
+  const { plan, key, run, signal, alarm } = options
   const { openMs, graceMs, cancelMs } = run.waits
   let opening: Promise<Env | Episode> | undefined
   const result = await settle(
@@ -71,7 +74,7 @@ export async function openEpisode(
       graceMs,
       signal,
       cancelMs,
-      clock: run.clock,
+      alarm,
     },
   )
   if (result.kind === 'failed') return failedEnding(options, 'open', result.error)
@@ -108,8 +111,10 @@ async function dispose(
   opened: Env | Episode,
   ending: Ending,
 ): Promise<void> {
-  await endEpisode(options, opened, ending)
-  await closeEpisode(options, opened)
+  const alarm = createAlarm(options.run.clock)
+  await endEpisode({ ...options, alarm }, opened, ending)
+  await closeEpisode({ ...options, alarm }, opened)
+  alarm.close()
 }
 
 /** Plays to the end: of the play itself, of its time, or of the run's patience. */
@@ -118,7 +123,7 @@ export async function playOpened(
   episode: Episode,
   recorder: EpisodeRecorder,
 ): Promise<Ending> {
-  const { key, run, signal } = options
+  const { key, run, signal, alarm } = options
   const { graceMs, cancelMs } = run.waits
   let lease: PolicyLease
   try {
@@ -135,7 +140,7 @@ export async function playOpened(
       graceMs,
       signal,
       cancelMs,
-      clock: run.clock,
+      alarm,
     },
   )
   lease.release()
@@ -204,7 +209,7 @@ export async function closeEpisode(
  * What went wrong with it, if anything. Ending and closing are never called off, only given less time once the run is cancelled.
  */
 async function bounded(
-  { run, signal }: LifecycleOptions,
+  { run, signal, alarm }: LifecycleOptions,
   waitingFor: string,
   work: () => Promise<void>,
 ): Promise<unknown> {
@@ -212,7 +217,7 @@ async function bounded(
   const time = signal.aborted
     ? { milliseconds: cancelMs }
     : { milliseconds: endMs, signal, cancelMs }
-  const result = await settle(work, { waitingFor, graceMs: 0, clock: run.clock, ...time })
+  const result = await settle(work, { waitingFor, graceMs: 0, alarm, ...time })
   const end = result.kind === 'late' ? result.end : result
   if (end.kind === 'done') return undefined
   if (end.kind === 'failed') return end.error

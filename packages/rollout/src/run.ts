@@ -8,6 +8,7 @@ import {
   type RunEvent,
 } from '@tiltyard/core'
 
+import { createAlarm } from './alarm.ts'
 import { DEFAULT_RETRIES, type FailurePolicy } from './failure-policy.ts'
 import type { RolloutEvent, RolloutOptions, Waits } from './options.ts'
 import { checkRolloutOptions } from './schemas.ts'
@@ -76,12 +77,14 @@ export async function appendRecord(run: Run, event: RunEvent, signal: AbortSigna
   const { cancelMs } = waits
   const time = signal.aborted ? { milliseconds: cancelMs } : { signal, cancelMs }
   const waitingFor = `the record to take an event of kind ${event.type}`
+  const alarm = createAlarm(clock)
   const result = await settle(() => writer.append(event), {
     waitingFor,
     graceMs: 0,
-    clock,
+    alarm,
     ...time,
   })
+  alarm.close()
   const end = result.kind === 'late' ? result.end : result
   if (end.kind === 'failed') throw end.error
   if (end.kind === 'leftBehind') throw new DeadlineError(waitingFor, cancelMs)

@@ -3,7 +3,6 @@ import {
   isRewarded,
   isScored,
   TiltyardError,
-  type Clock,
   type EndReason,
   type EpisodeOutcome,
   type GroupRewardRule,
@@ -12,6 +11,7 @@ import {
   type Score,
 } from '@tiltyard/core'
 
+import type { Alarm } from './alarm.ts'
 import { settle } from './settle.ts'
 
 export interface ScoringOptions {
@@ -21,7 +21,7 @@ export interface ScoringOptions {
   readonly graceMs: number
   readonly cancelMs: number
   readonly signal: AbortSignal | undefined
-  readonly clock: Clock
+  readonly alarm: Alarm
 }
 
 /** An outcome, or why there is none: the scorer's last error. `cancelled`: the signal came first. */
@@ -35,7 +35,7 @@ export async function askScorer(
   score: (signal: AbortSignal) => Promise<EpisodeOutcome>,
   options: ScoringOptions,
 ): Promise<Scoring> {
-  const { attempts, milliseconds, graceMs, cancelMs, signal, clock } = options
+  const { attempts, milliseconds, graceMs, cancelMs, signal, alarm } = options
   let error: unknown
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const waitingFor = 'the score of an episode'
@@ -45,7 +45,7 @@ export async function askScorer(
       graceMs,
       cancelMs,
       signal,
-      clock,
+      alarm,
     })
     if (result.kind === 'done') return { kind: 'scored', outcome: result.value }
     if (result.kind === 'late' && result.cause === 'signal') return { kind: 'cancelled' }

@@ -101,8 +101,17 @@ function append(
 }
 
 function finish({ parts, spans, split, length }: Growing): TokenSequence {
-  const chunks = mergeChunks(parts)
-  return split === undefined ? { length, chunks, spans } : { length, chunks, spans, split }
+  let chunks: readonly PromptChunk[] | undefined
+  return {
+    length,
+    spans,
+    ...(split === undefined ? {} : { split }),
+    // Joined when they are wanted: to know the spans costs nothing of it.
+    get chunks() {
+      chunks ??= mergeChunks(parts)
+      return chunks
+    },
+  }
 }
 
 /** The longest sequence that the prompt starts with, the newest of equals, and what the prompt adds to it. */
@@ -110,6 +119,11 @@ function continued(
   growing: readonly Growing[],
   prompt: RenderedPrompt,
 ): { readonly sequence: Growing; readonly added: readonly PromptChunk[] } | undefined {
+  const [first] = growing
+  if (growing.length === 1 && first !== undefined) {
+    const added = addedByHandle(first.last, prompt)
+    if (added !== undefined) return { sequence: first, added }
+  }
   const fitting = growing
     .filter(({ length }) => length <= prompt.length)
     .toReversed()

@@ -1,4 +1,6 @@
-import { asError, DeadlineError, systemClock, type Clock } from '@tiltyard/core'
+import { asError, DeadlineError } from '@tiltyard/core'
+
+import type { Alarm } from './alarm.ts'
 
 /** How foreign work came to an end of its own. */
 export type WorkEnd<T> =
@@ -25,10 +27,9 @@ export interface SettleOptions {
   readonly signal?: AbortSignal | undefined
   /** What the work gets to stop after the signal. Absent: as long as it takes. */
   readonly cancelMs?: number | undefined
-  readonly clock?: Clock | undefined
+  /** Used by nobody else until the work is settled. */
+  readonly alarm: Alarm
 }
-
-const settledAlready = new Error('settled')
 
 /**
  * Runs `work` with a signal, and never rejects. At the deadline or with the outer signal the work is told to stop; it then has
@@ -39,41 +40,35 @@ export function settle<T>(
   work: (signal: AbortSignal) => Promise<T> | T,
   options: SettleOptions,
 ): Promise<Settled<T>> {
-  const { waitingFor, milliseconds, graceMs, signal, cancelMs, clock = systemClock } = options
+  const { waitingFor, milliseconds, graceMs, signal, cancelMs, alarm } = options
   if (signal?.aborted === true) {
     const error = asError(signal.reason)
     return Promise.resolve({ kind: 'late', cause: 'signal', error, end: { kind: 'failed', error } })
   }
   return new Promise((resolve) => {
     const inner = new AbortController()
-    const timers = new AbortController()
     let late: { readonly cause: 'deadline' | 'signal'; readonly error: Error } | undefined
 
     const finish = (result: Settled<T>) => {
-      timers.abort(settledAlready)
+      alarm.clear()
       signal?.removeEventListener('abort', cancel)
       resolve(result)
     }
     const ended = (end: WorkEnd<T>) => {
       finish(late === undefined ? end : { kind: 'late', ...late, end })
     }
-    const after = (time: number, then: () => void) => {
-      clock.sleep(time, timers.signal).then(then, () => {})
-    }
     const stop = (cause: 'deadline' | 'signal', error: Error, grace: number | undefined) => {
       const first = (late ??= { cause, error })
       inner.abort(error)
-      if (grace !== undefined)
-        after(grace, () => finish({ kind: 'late', ...first, end: { kind: 'leftBehind' } }))
+      if (grace === undefined) alarm.clear()
+      else alarm.set(grace, () => finish({ kind: 'late', ...first, end: { kind: 'leftBehind' } }))
     }
     const cancel = () => stop('signal', asError(signal!.reason), cancelMs)
 
     signal?.addEventListener('abort', cancel, { once: true })
     if (milliseconds !== undefined) {
-      after(milliseconds, () => {
-        if (late === undefined)
-          stop('deadline', new DeadlineError(waitingFor, milliseconds), graceMs)
-      })
+      const error = () => new DeadlineError(waitingFor, milliseconds)
+      alarm.set(milliseconds, () => stop('deadline', error(), graceMs))
     }
     started(work, inner.signal).then(
       (value) => ended({ kind: 'done', value }),

@@ -14,7 +14,7 @@ import {
   type UserMessage,
 } from '@tiltyard/core'
 
-import { during } from '../episode-error.ts'
+import { EpisodeError } from '../episode-error.ts'
 import { showable } from './images.ts'
 
 /** A reply with what follows it. */
@@ -43,8 +43,10 @@ export interface Dialogue {
   follow(continuation: Continuation): void
   /** A new turn's head; what is equal to the present one changes nothing. */
   changeHead(turn: NewTurn): Promise<void>
-  /** The prompt of the next reply, with messages of a hook added. */
-  prompt(injected: readonly UserMessage[]): Promise<NextPrompt>
+  /** Adds messages that came from neither policy nor environment. */
+  inject(messages: readonly UserMessage[]): Promise<void>
+  /** The prompt of the next reply. */
+  prompt(): NextPrompt
   /** Messages as the renderer can show them; replaced images are counted. */
   shown<M extends Message>(messages: readonly M[]): readonly M[]
 }
@@ -58,16 +60,17 @@ export function createDialogue(
   let tools: readonly ToolSpec[] = []
   let last: RenderedPrompt | undefined
   let pending: Continuation | undefined
+  let injected: UserMessage[] = []
   let changed: string | undefined
 
   const shown = <M extends Message>(given: readonly M[]): readonly M[] => {
-    const { messages: visible, replaced } = showable(given, renderer, images)
+    const { messages: visible, replaced } = rendering(() => showable(given, renderer, images))
     if (replaced > 0) record.count?.('images_replaced', replaced)
     return visible
   }
   const whole = (): RenderedPrompt =>
     renderer.prompt(tools.length > 0 ? { messages, tools } : { messages })
-  const next = (injected: readonly UserMessage[]): NextPrompt => {
+  const next = (): NextPrompt => {
     if (last === undefined || pending === undefined) return { prompt: whole() }
     if (changed !== undefined) return { prompt: whole(), restart: changed }
     const { sample, next: following } = pending
@@ -90,7 +93,7 @@ export function createDialogue(
     shown,
 
     async open(observation) {
-      messages = [...(await during('render', () => shown(observation.messages)))]
+      messages = [...shown(observation.messages)]
       tools = observation.tools ?? []
       await record.conversation([...messages], tools)
     },
@@ -117,16 +120,28 @@ export function createDialogue(
       await record.conversation([...messages], tools)
     },
 
-    async prompt(injected) {
-      if (injected.length > 0) {
-        messages.push(...injected)
-        await record.observation(injected, [])
-      }
-      const result = await during('render', () => next(injected))
+    async inject(given) {
+      messages.push(...given)
+      injected = [...given]
+      await record.observation(given, [])
+    },
+
+    prompt() {
+      const result = rendering(next)
       last = result.prompt
+      injected = []
       changed = undefined
       return result
     },
+  }
+}
+
+/** What rendering throws is a failure of the phase `render`. */
+function rendering<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw new EpisodeError('render', error)
   }
 }
 

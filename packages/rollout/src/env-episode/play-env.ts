@@ -12,34 +12,57 @@ import {
   type PlayedReply,
   type PolicyHandle,
   type Sample,
+  type SampleRequest,
   type Step,
 } from '@tiltyard/core'
 
-import { during, EpisodeError } from '../episode-error.ts'
+import { EpisodeError } from '../episode-error.ts'
 import type { PlayOptions, Waits } from '../options.ts'
 import { replySeed } from '../seeds.ts'
-import { settle } from '../settle.ts'
 import { waitDefaults } from '../waits.ts'
-import { createDialogue, type NextPrompt } from './dialogue.ts'
+import { createDialogue, type Dialogue, type NextPrompt } from './dialogue.ts'
 import { correction, structuralFault } from './malformed.ts'
 import { roomFor, type Room } from './room.ts'
+import { createWatch, type Watch } from './watch.ts'
 
 const DEFAULT_MIN_REPLY_TOKENS = 2
 
 /** Plays an Env to its end: sample, record, step, go on. Every way out is a reason; only what broke is thrown. */
-export async function playEnv(
+export function playEnv(
   env: Env,
   policy: PolicyHandle,
   context: PlayContext,
   options: PlayOptions,
 ): Promise<EndReason> {
-  const { signal, limits, record } = context
-  const { malformed: malformedPolicy = {}, minReplyTokens = DEFAULT_MIN_REPLY_TOKENS } = options
   const waits = { ...waitDefaults, ...options.waits }
-  const player: Player = { policy, context, waits, clock: options.clock ?? systemClock }
+  const clock = options.clock ?? systemClock
+  const watch = createWatch(context.signal, clock, waits.graceMs)
+  return watch.bound(playOn({ env, policy, context, options, waits, clock, watch }))
+}
+
+interface Player {
+  readonly env: Env
+  readonly policy: PolicyHandle
+  readonly context: PlayContext
+  readonly options: PlayOptions
+  readonly waits: Required<Waits>
+  readonly clock: Clock
+  readonly watch: Watch
+}
+
+async function playOn(player: Player): Promise<EndReason> {
+  const { env, policy, context, options, waits, watch } = player
+  const { limits, record } = context
+  const { signal } = watch
+  const { malformed: malformedPolicy = {}, minReplyTokens = DEFAULT_MIN_REPLY_TOKENS } = options
   const dialogue = createDialogue(policy.renderer, record, options.images ?? 'refuse')
 
-  await dialogue.open(await during('start', () => env.start(signal)))
+  const start = {
+    phase: 'start',
+    what: 'the start of an environment',
+    milliseconds: waits.openMs,
+  } as const
+  await dialogue.open(await watch.during(start, () => env.start(signal)))
   record.count?.('turns')
   let turns = 1
   let sampledTokens = 0
@@ -48,12 +71,10 @@ export async function playEnv(
   let malformedInARow = 0
 
   for (let replies = 0; ; replies += 1) {
-    signal.throwIfAborted()
+    context.signal.throwIfAborted()
     if (replies >= (limits.replies ?? Infinity)) return cut('replies')
-    const injected = await during('agent', async () =>
-      options.hooks?.beforeReply?.({ messages: dialogue.messages, replies, turns, signal }),
-    )
-    const next = await dialogue.prompt(injected ?? [])
+    await injectMessages(player, dialogue, replies, turns)
+    const next = dialogue.prompt()
     const usage = { promptTokens: next.prompt.length, sampledTokens }
     const room = roomFor(limits, usage, policy.sampler.contextWindow, minReplyTokens)
     if ('cut' in room) return cut(room.cut)
@@ -72,7 +93,7 @@ export async function playEnv(
     const isTrained = fault === undefined || malformedPolicy.train !== false
     // Before anything of the reply is acted on: a record of what was about to happen outlives a crash.
     await record.reply(toPlayed(player, { next, sample, parsed, index: replies, isTrained, ms }))
-    signal.throwIfAborted()
+    context.signal.throwIfAborted()
 
     if (sample.stop === 'length') return cut(room.by)
 
@@ -91,11 +112,11 @@ export async function playEnv(
 
     const toolCallsLeft = (limits.toolCalls ?? Infinity) - runCalls
     const wanted = message.toolCalls?.filter(isRunnable).length ?? 0
-    const step = await stepEnv(env, message, player, toolCallsLeft)
+    const step = await stepEnv(player, message, toolCallsLeft)
     const ran = Math.min(wanted, toolCallsLeft)
     runCalls += ran
     record.count?.('tool_calls', ran)
-    const messages = await during('render', () => dialogue.shown(step.messages ?? []))
+    const messages = dialogue.shown(step.messages ?? [])
     await record.observation(messages, step.calls ?? [])
     if (step.done) return { kind: 'completed' }
     if (wanted > toolCallsLeft) return cut('tool_calls')
@@ -111,53 +132,57 @@ export async function playEnv(
   }
 }
 
-interface Player {
-  readonly policy: PolicyHandle
-  readonly context: PlayContext
-  readonly waits: Required<Waits>
-  readonly clock: Clock
-}
-
 function cut(by: CutReason): EndReason {
   return { kind: 'cut', by }
 }
 
+async function injectMessages(
+  { options, waits, watch }: Player,
+  dialogue: Dialogue,
+  replies: number,
+  turns: number,
+): Promise<void> {
+  const hook = options.hooks?.beforeReply
+  if (hook === undefined) return
+  const wait = {
+    phase: 'agent',
+    what: 'a hook before a reply',
+    milliseconds: waits.stepMs,
+  } as const
+  const { messages } = dialogue
+  const injected = await watch.during(wait, async () =>
+    hook({ messages, replies, turns, signal: watch.signal }),
+  )
+  if (injected.length > 0) await dialogue.inject(injected)
+}
+
 async function sampleReply(
-  { policy, context, waits, clock }: Player,
+  { policy, context, waits, clock, watch }: Player,
   { prompt }: NextPrompt,
   room: Exclude<Room, { cut: CutReason }>,
   index: number,
 ): Promise<{ readonly sample: Sample; readonly ms: number }> {
   const { sampler, renderer, sampling } = policy
+  const request: SampleRequest = {
+    prompt,
+    maxTokens: room.tokens,
+    stop: renderer.stop,
+    ...sampling,
+    seeds: [replySeed(context.seed, index)],
+  }
   const startedAt = clock.now()
-  const result = await settle(
-    (signal) =>
-      sampler.sample(
-        {
-          prompt,
-          maxTokens: room.tokens,
-          stop: renderer.stop,
-          ...sampling,
-          seeds: [replySeed(context.seed, index)],
-        },
-        { signal },
-      ),
-    {
-      waitingFor: `reply ${index} of ${sampler.version.id}`,
-      milliseconds: waits.replyMs,
-      graceMs: waits.graceMs,
-      signal: context.signal,
-      clock,
+  const what = `reply ${index} of ${sampler.version.id}`
+  const sample = await watch.during(
+    { phase: 'sample', what, milliseconds: waits.replyMs },
+    async () => {
+      const [first] = await sampler.sample(request, { signal: watch.signal })
+      return checkSample(first, index)
     },
   )
-  if (result.kind === 'late') throw lateError('sample', result)
-  if (result.kind === 'failed') throw new EpisodeError('sample', result.error)
-  const sample = result.value[0]
-  await during('sample', () => checkSample(sample, index))
-  return { sample: sample!, ms: clock.now() - startedAt }
+  return { sample, ms: clock.now() - startedAt }
 }
 
-function checkSample(sample: Sample | undefined, index: number): void {
+function checkSample(sample: Sample | undefined, index: number): Sample {
   if (sample === undefined) throw new DataError(`reply ${index}: the sampler gave no sample`)
   const { ids, logprobs } = sample
   if (ids.length !== logprobs.length) {
@@ -168,6 +193,7 @@ function checkSample(sample: Sample | undefined, index: number): void {
   const bad = logprobs.findIndex((value) => !Number.isFinite(value))
   if (bad !== -1)
     throw new DataError(`reply ${index}: the log-probability of id ${bad} is ${logprobs[bad]}`)
+  return sample
 }
 
 function toPlayed(
@@ -197,38 +223,21 @@ function toPlayed(
   }
 }
 
-async function stepEnv(
-  env: Env,
+function stepEnv(
+  { env, context, waits, watch }: Player,
   message: AssistantMessage,
-  { context, waits, clock }: Player,
   toolCallsLeft: number,
 ): Promise<Step> {
+  const { signal } = watch
   const { toolMs } = context.limits
+  const time = toolMs === undefined ? {} : { toolMs }
   const callsMs =
     toolMs === undefined ? 0 : toolMs * (message.toolCalls?.length ?? 0) + waits.graceMs
-  const result = await settle(
-    (signal) =>
-      env.step(message, { signal, toolCallsLeft, ...(toolMs === undefined ? {} : { toolMs }) }),
-    {
-      waitingFor: 'a step of the environment',
-      milliseconds: Math.max(waits.stepMs, callsMs),
-      graceMs: waits.graceMs,
-      signal: context.signal,
-      clock,
-    },
+  const milliseconds = Math.max(waits.stepMs, callsMs)
+  return watch.during(
+    { phase: 'tool', what: 'a step of the environment', milliseconds },
+    async () => env.step(message, { signal, toolCallsLeft, ...time }),
   )
-  // A step that came to its end although it was told to stop is part of the play.
-  if (result.kind === 'late' && result.end.kind === 'done') return result.end.value
-  if (result.kind === 'late') throw lateError('tool', result)
-  if (result.kind === 'failed') throw new EpisodeError('tool', result.error)
-  return result.value
-}
-
-function lateError(
-  phase: 'sample' | 'tool',
-  { cause, error }: { readonly cause: 'deadline' | 'signal'; readonly error: Error },
-): Error {
-  return cause === 'signal' ? error : new EpisodeError(phase, error)
 }
 
 /** The next prompt must answer every call once, in order, or say something. */
