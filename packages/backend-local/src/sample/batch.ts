@@ -145,19 +145,21 @@ export function createBatch<Row>(shape: ModelShape): Batch<Row> {
       return { length, data }
     },
     feeds(fresh, offset) {
-      const count = rows.length
+      // A product of one row takes another path through the runtime and rounds differently, so two sequences are the least.
+      const count = Math.max(2, rows.length)
       const longest = Math.max(...fresh.map(({ length }) => length))
       const tokens = new BigInt64Array(count * longest)
       const positions = new BigInt64Array(count * longest)
       const place = new Float32Array(count * BLOCK * longest)
       const tailMask = new Float32Array(count * group * longest * BLOCK)
       for (let index = 0; index < count; index += 1) {
-        const added = fresh[index]!
-        const filled = lengths[index]! % BLOCK
+        const added = fresh[index] ?? []
+        const length = lengths[index] ?? 0
+        const filled = length % BLOCK
         for (let at = 0; at < longest; at += 1) {
           const real = at < added.length
           tokens[index * longest + at] = BigInt(real ? added[at]! : 0)
-          positions[index * longest + at] = BigInt(real ? offset + lengths[index]! + at : 0)
+          positions[index * longest + at] = BigInt(real ? offset + length + at : 0)
           if (real) place[(index * BLOCK + filled + at) * longest + at] = 1
           for (let query = 0; query < group; query += 1) {
             const row = (index * group + query) * longest + at
