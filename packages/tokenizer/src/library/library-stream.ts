@@ -4,7 +4,10 @@ import type { TokenStream } from '@tiltyard/core'
  * A stream over a decoder that only takes whole lists. What a token adds can depend on the one before (a space, the rest of a
  * character), so each step decodes from the last cut on, and a cut is made where the text is whole.
  */
-export function libraryStream(decode: (ids: readonly number[]) => string): TokenStream {
+export function libraryStream(
+  decode: (ids: readonly number[]) => string,
+  isKnown: (id: number) => boolean,
+): TokenStream {
   let ids: number[] = []
   /** Ids and text that were given out already; they stay as the context of the next. */
   let given = 0
@@ -24,6 +27,7 @@ export function libraryStream(decode: (ids: readonly number[]) => string): Token
     push(more) {
       let added = ''
       for (let at = 0; at < more.length; at += 1) {
+        if (!isKnown(more[at]!)) continue
         ids.push(more[at]!)
         added += advance(false)
       }

@@ -20,8 +20,9 @@ export function libraryTokenizer(
   const markers = new Map(definition.added.map(({ id, content }) => [content, id]))
   const size = 1 + Math.max(-1, ...decoder.get_vocab(true).values(), ...markers.values())
 
+  const isKnown = (id: number) => decoder.id_to_token(id) !== undefined
   const decode = (ids: ArrayLike<number>) => {
-    const known = Array.from(ids).filter((id) => decoder.id_to_token(id) !== undefined)
+    const known = Array.from(ids).filter(isKnown)
     if (known.length === 0) return ''
     return decoder.decode(known, {
       skip_special_tokens: false,
@@ -41,12 +42,16 @@ export function libraryTokenizer(
       ),
     decode,
     bytes: tokenBytes(decoder, definition),
-    stream: () => libraryStream(decode),
+    stream: () => libraryStream(decode, isKnown),
   }
 }
 
+/** Models that the library has; it takes any other for one of these. */
+const models: ReadonlySet<unknown> = new Set(['BPE', 'Unigram', 'WordPiece'])
+
 function open(definition: TokenizerDefinition, name: string, why: string) {
   try {
+    if (!models.has(definition.model['type'])) throw new Error('no such model')
     return {
       encoder: new LibraryTokenizer(withoutMarkers(definition), {}),
       decoder: new LibraryTokenizer(definition.whole, {}),
