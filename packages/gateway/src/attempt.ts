@@ -44,6 +44,7 @@ import { deferred } from './waiting.ts'
 /** Whether a call's tokens may be trained. Calls for the purpose `judge` never are. */
 export type TrainFilter = (call: Tags) => boolean
 
+/** What an attempt is played with. */
 export interface AttemptOptions {
   /** Name of the rollout; unique among those that are open. */
   readonly rollout: string

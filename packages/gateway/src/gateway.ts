@@ -78,7 +78,10 @@ const routes = [
   'GET /healthz',
 ]
 
-/** @throws ConfigError for options that don't exist or can't be. */
+/**
+ * A gateway that nothing reaches yet but its `fetch`; `serveGateway` opens a socket for it.
+ * @throws ConfigError for options that don't exist or can't be.
+ */
 export function createGateway(options: GatewayOptions = {}): Gateway {
   const settings = settingsOf(options)
   const { clock, wallClock, logger, workerKey } = settings

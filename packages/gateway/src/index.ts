@@ -1,3 +1,6 @@
+export { ApiError, type ApiErrorOptions } from './errors.ts'
+export type { InferenceRoute } from './calls/request.ts'
+export type { Tags } from './identity.ts'
 export type { CallRecord, ParseOutcome, SampleRecord } from './calls/record.ts'
 export { OWN_ALIAS, type Attempt, type AttemptOptions, type TrainFilter } from './attempt.ts'
 export { createGateway, type Gateway, type GatewayCounts } from './gateway.ts'

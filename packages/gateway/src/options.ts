@@ -12,6 +12,7 @@ import { z } from 'zod'
 import type { ReasoningMode } from './graph/call-graph.ts'
 import type { EchoTolerance } from './graph/identity.ts'
 
+/** All may be left out. */
 export interface GatewayOptions {
   /** Policies by alias, for calls of no attempt and as partners of those in one. More come with `publish`. */
   readonly policies?: Readonly<Record<string, PolicyHandle>>

@@ -18,6 +18,7 @@ export interface GivenReward {
   readonly final?: boolean
 }
 
+/** A reward as it stands in the book. */
 export interface RecordedReward {
   readonly name: string
   readonly value: number | null

@@ -13,6 +13,7 @@ export interface ServeOptions {
   readonly advertise?: string
 }
 
+/** A socket that is open for a gateway. */
 export interface GatewayServer {
   readonly host: string
   readonly port: number

@@ -18,7 +18,7 @@ export interface PlainTool {
   readonly run: (given: Record<string, unknown>) => string
 }
 
-export interface Question {
+interface Question {
   readonly model: AgentModel
   readonly prompt: string
   readonly tools: readonly PlainTool[]
@@ -32,7 +32,7 @@ export interface Question {
 export type SmallAgent = (question: Question) => Promise<string>
 
 /** The official client, with a loop by hand. */
-export const openaiAgent: SmallAgent = async ({ model, prompt, tools, stream, signal, onText }) => {
+const openaiAgent: SmallAgent = async ({ model, prompt, tools, stream, signal, onText }) => {
   const client = new OpenAI({ baseURL: model.baseURL, apiKey: model.apiKey, fetch: model.fetch })
   const messages: ChatCompletionMessageParam[] = [{ role: 'user', content: prompt }]
   const request = {
@@ -86,14 +86,14 @@ async function aiSdk(model: LanguageModel, question: Question): Promise<string> 
   return result.text
 }
 
-export const aiSdkCompatibleAgent: SmallAgent = (question) => {
+const aiSdkCompatibleAgent: SmallAgent = (question) => {
   const { baseURL, apiKey, name, fetch } = question.model
   const provider = createOpenAICompatible({ name: 'tiltyard', baseURL, apiKey, fetch })
   return aiSdk(provider(name), question)
 }
 
 /** Speaks Responses. */
-export const aiSdkOpenaiAgent: SmallAgent = (question) => {
+const aiSdkOpenaiAgent: SmallAgent = (question) => {
   const { baseURL, apiKey, name, fetch } = question.model
   return aiSdk(createOpenAI({ baseURL, apiKey, fetch })(name), question)
 }
@@ -129,10 +129,10 @@ const agentsSdk =
   }
 
 /** Speaks Responses, as it does by default. */
-export const agentsSdkAgent = agentsSdk(true)
-export const agentsSdkChatAgent = agentsSdk(false)
+const agentsSdkAgent = agentsSdk(true)
+const agentsSdkChatAgent = agentsSdk(false)
 
-export const langgraphAgent: SmallAgent = async ({
+const langgraphAgent: SmallAgent = async ({
   model,
   prompt,
   tools,

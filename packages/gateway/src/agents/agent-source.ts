@@ -16,6 +16,7 @@ import type { Agent, AgentTask } from './agent.ts'
 import { agentEpisode, type AgentVerifier, type OnAgentError } from './episode.ts'
 import { functionAgent, isAgent, type AgentFunction } from './function.ts'
 
+/** An agent, its tasks, and how what it does is scored. */
 export interface AgentSourceOptions<Task extends AgentTask> {
   /** Default: the agent's name. */
   readonly name?: string

@@ -37,6 +37,7 @@ export interface AgentOutput {
   readonly output?: JsonValue
 }
 
+/** One run of an agent on a task. */
 export interface AgentRun {
   readonly task: AgentTask
   readonly seed: number

@@ -7,6 +7,7 @@ import { orAborted } from '../waiting.ts'
 import type { Agent, AgentRun } from './agent.ts'
 import { endTree, type ProcessMark } from './process-tree.ts'
 
+/** How an agent's process is started and ended. */
 export interface CommandOptions {
   /** A program and its arguments. The task comes as JSON on its standard input. */
   readonly command: readonly [string, ...string[]]

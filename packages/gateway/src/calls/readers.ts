@@ -5,7 +5,7 @@ import { deferred, SETTLED } from '../waiting.ts'
 import type { OpenRecord } from './record.ts'
 
 /** A client waits for a call. Call one of the two when it stops waiting; `left` may follow `delivered` when bytes were lost. */
-export interface CallReader {
+interface CallReader {
   delivered(): void
   left(): void
 }

@@ -38,7 +38,7 @@ export interface Fields {
   array(name: string): readonly JsonValue[] | undefined
 }
 
-export function createFields(value: JsonObject, path = ''): Fields {
+function createFields(value: JsonObject, path = ''): Fields {
   const asked = new Set<string>()
   const at = (name: string) => (path === '' ? name : `${path}.${name}`)
   const raw = (name: string) => {

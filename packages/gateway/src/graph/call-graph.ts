@@ -50,7 +50,7 @@ export interface SampledReply extends Reply {
 }
 
 /** A message in its place. Paths from the root are conversations. */
-export interface GraphNode {
+interface GraphNode {
   /** Of the path: equal for equal conversations, whatever order they came in. */
   readonly hash: number
   readonly reply: SampledReply | undefined
@@ -66,7 +66,7 @@ export interface GraphNode {
 }
 
 /** How a request will be sampled: which tokens, and where they belong. */
-export interface Plan {
+interface Plan {
   readonly prompt: RenderedPrompt
   /** Where the prompt ends. */
   readonly node: GraphNode

@@ -11,7 +11,7 @@ import {
 } from '@tiltyard/core'
 
 /** Arguments in one spelling: keys sorted, no spaces; what is no JSON stays as it is. */
-export function canonicalArguments(raw: string): string {
+function canonicalArguments(raw: string): string {
   try {
     return canonicalJson(JSON.parse(raw) as JsonValue)
   } catch {

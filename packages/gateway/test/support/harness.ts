@@ -53,7 +53,7 @@ export interface Bench {
   ) => Promise<ChatReply>
 }
 
-export interface ChatReply {
+interface ChatReply {
   readonly id: string
   readonly choices: readonly {
     readonly index: number
