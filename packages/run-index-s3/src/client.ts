@@ -38,7 +38,12 @@ const LONGEST_ASKED_WAIT_MS = 30_000
 const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_ATTEMPTS = 8
 
-export function createClient(options: S3RunIndexOptions, clock: Clock = systemClock): S3Client {
+export function createClient(
+  /** The store's, for messages. */
+  name: string,
+  options: S3RunIndexOptions,
+  clock: Clock = systemClock,
+): S3Client {
   const { region = 'us-east-1', onRequest } = options
   const { timeoutMs = DEFAULT_TIMEOUT_MS, attempts = DEFAULT_ATTEMPTS } = options
   const send = options.fetch ?? globalThis.fetch
@@ -103,7 +108,7 @@ export function createClient(options: S3RunIndexOptions, clock: Clock = systemCl
       if (attempt < attempts) await clock.sleep(askedWait ?? wait(attempt), signal)
     }
     throw new StoreError(
-      `gave up ${method} of "${key}" after ${attempts} attempts; the last: ${last}`,
+      `${name}: gave up ${method} of "${key}" after ${attempts} attempts; the last: ${last}`,
       {
         details: { method, key, attempts },
       },

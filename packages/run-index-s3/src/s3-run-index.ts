@@ -25,10 +25,11 @@ export function s3RunIndex(options: S3RunIndexOptions): RunIndex {
 export function s3RunIndexOn(options: S3RunIndexOptions, clock?: Clock): RunIndex {
   checkS3Options(options)
   const { allowUnsafeWrites = false, batchMs = BATCH_MS, logger } = options
+  const address = createAddress(options)
   return blobRunIndex({
     blobs: bucketBlobs({
-      address: createAddress(options),
-      client: createClient(options, clock),
+      address,
+      client: createClient(address.name, options, clock),
       allowUnsafeWrites,
     }),
     pace: {

@@ -86,8 +86,9 @@ export async function readLog(
   blobs: BlobStore,
   folder: string,
   claims: readonly Claim[],
+  listed?: readonly Part[],
 ): Promise<RunLog> {
-  const parts = currentParts(await listParts(blobs, `${folder}/log`))
+  const parts = currentParts(listed ?? (await listParts(blobs, `${folder}/log`)))
   const isVisible = visibility(claims)
   const newest = claims.at(-1)?.epoch
   const steps = new Map<number, StepEvent>()

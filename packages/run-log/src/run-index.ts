@@ -134,7 +134,7 @@ export function blobRunIndex({
       const folder = folderOf(name)
       const state = await readRunState(blobs, folder)
       if (state === undefined) throw await notFound(name)
-      const { faults, ...log } = await readLog(blobs, folder, state.claims.readable)
+      const { faults, ...log } = await readLog(blobs, folder, state.claims.readable, state.logParts)
       const damage = faults
         .filter(({ torn }) => !torn)
         .map(({ where, what }) => `${where}: ${what}`)

@@ -2,7 +2,7 @@ import type { RunStatus, RunSummary } from '@tiltyard/core'
 
 import type { BlobStore } from './blobs.ts'
 import { readClaims, type Claim, type Claims } from './claims.ts'
-import { writerName } from './layout.ts'
+import { compareWriters, writerName, type Part } from './layout.ts'
 import { mayLive } from './liveness.ts'
 import { listParts, readMark, type Mark } from './log.ts'
 
@@ -17,6 +17,8 @@ export interface RunState {
   /** Age of the last sign of life, in milliseconds. */
   readonly signAge: number | undefined
   readonly step: number | undefined
+  /** Of the run's log, as it was listed. */
+  readonly logParts: readonly Part[]
 }
 
 /** Undefined: there is no such run. */
@@ -24,21 +26,19 @@ export async function readRunState(
   blobs: BlobStore,
   folder: string,
 ): Promise<RunState | undefined> {
-  const claims = await readClaims(blobs, folder)
+  const [claims, logParts] = await Promise.all([
+    readClaims(blobs, folder),
+    listParts(blobs, `${folder}/log`),
+  ])
   if (claims.writers.length === 0) return undefined
   const newest = claims.writers.at(-1)?.epoch
   const owner = claims.readable.find(({ epoch, number }) => epoch === newest && number === 0)
   if (owner === undefined) {
-    return {
-      claims,
-      owner,
-      status: 'interrupted',
-      alive: false,
-      signAge: undefined,
-      step: undefined,
-    }
+    const unknown = { signAge: undefined, step: undefined }
+    return { claims, owner, status: 'interrupted', alive: false, logParts, ...unknown }
   }
-  const mark = await readMark(blobs, folder, await logOf(blobs, folder, owner))
+  const own = logParts.filter(({ writer }) => compareWriters(writer, owner) === 0)
+  const mark = await readMark(blobs, folder, own)
   const over = mark?.end !== undefined || mark?.closed === true
   const signAge = over ? undefined : await readSignAge(blobs, folder, owner)
   const alive = !over && mayLive(owner, signAge)
@@ -49,12 +49,8 @@ export async function readRunState(
     alive,
     signAge,
     step: mark?.step ?? owner.step,
+    logParts,
   }
-}
-
-async function logOf(blobs: BlobStore, folder: string, { epoch }: Claim) {
-  const parts = await listParts(blobs, `${folder}/log`)
-  return parts.filter(({ writer }) => writer.epoch === epoch && writer.number === 0)
 }
 
 async function readSignAge(
