@@ -1,7 +1,8 @@
-import { serve } from '@hono/node-server'
+import { serve, type HttpBindings, type Http2Bindings } from '@hono/node-server'
 import { ConfigError } from '@tiltyard/core'
 
 import type { Gateway } from './gateway.ts'
+import { unbuffered } from './http/event-stream.ts'
 import { isLoopback } from './identity.ts'
 
 export interface ServeOptions {
@@ -36,11 +37,12 @@ export async function serveGateway(
         message: `"${host}" is reached by others, and this gateway asks for no key; listen on 127.0.0.1, or set requireKey and serving.key`,
       },
     ])
+  const answer = async (request: Request, { outgoing }: Connection) =>
+    breaking(await gateway.fetch(request), outgoing)
   const { server, bound } = await new Promise<{ server: ReturnType<typeof serve>; bound: number }>(
     (resolve, reject) => {
-      const made = serve(
-        { fetch: (request) => gateway.fetch(request), hostname: host, port },
-        (info) => resolve({ server: made, bound: info.port }),
+      const made = serve({ fetch: answer, hostname: host, port }, (info) =>
+        resolve({ server: made, bound: info.port }),
       )
       made.once('error', reject)
     },
@@ -56,4 +58,33 @@ export async function serveGateway(
         if ('closeAllConnections' in server) server.closeAllConnections()
       }),
   }
+}
+
+type Connection = HttpBindings | Http2Bindings
+
+/**
+ * An answer in pieces whose failure breaks its connection, so that no client takes it for a whole one. The server's own way
+ * would write the error's text, end the answer and print the error.
+ */
+function breaking(response: Response, outgoing: Connection['outgoing']): Response {
+  const [header] = Object.keys(unbuffered)
+  if (response.body === null || !response.headers.has(header!)) return response
+  const reader = response.body.getReader()
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { value, done } = await reader.read()
+          if (done) controller.close()
+          else controller.enqueue(value)
+        } catch {
+          outgoing.destroy()
+          controller.close()
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(body, { status: response.status, headers: response.headers })
 }

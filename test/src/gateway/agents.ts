@@ -132,14 +132,7 @@ const agentsSdk =
 const agentsSdkAgent = agentsSdk(true)
 const agentsSdkChatAgent = agentsSdk(false)
 
-const langgraphAgent: SmallAgent = async ({
-  model,
-  prompt,
-  tools,
-  stream,
-  signal,
-  onText,
-}) => {
+const langgraphAgent: SmallAgent = async ({ model, prompt, tools, stream, signal, onText }) => {
   const llm = new ChatOpenAI({
     model: model.name,
     apiKey: model.apiKey,

@@ -1,6 +1,6 @@
 import { serveGateway } from '@tiltyard/gateway'
 import { charReply, failingSampler, scriptedSampler } from '@tiltyard/testkit'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 
 import { smallAgents, type PlainTool, type SmallAgent } from './agents.ts'
@@ -127,4 +127,44 @@ describe.each(Object.entries<SmallAgent>(smallAgents))('%s', (name, agent) => {
     expect(await agent({ model, prompt: 'go', tools, stream: false })).toBe('fine')
     expect(replies).toHaveLength(1)
   })
+})
+
+test('§18.16 F52 a served stream that breaks never ends cleanly, and nothing is printed', async () => {
+  const printed = [vi.spyOn(console, 'error'), vi.spyOn(console, 'info')]
+  const { model, gateway } = openAttempt({
+    ...scriptedSampler(['whole']),
+    async sample({ onTokens }) {
+      onTokens?.(0, charReply('half', false), new Float32Array(4))
+      throw new Error('gone')
+    },
+  })
+  const server = await serveGateway(gateway)
+  const response = await fetch(`${model.baseURL}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${model.apiKey}` },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'go' }], stream: true }),
+  })
+  await expect(response.text()).rejects.toThrow('terminated')
+  await server.close()
+  expect(printed.map((spy) => spy.mock.calls)).toEqual([[], []])
+})
+
+test('§18.82 LangChain knows a full context by the gateway’s words', async () => {
+  const { model } = openAttempt(scriptedSampler(['x'], { contextWindow: 4 }))
+  const asked = smallAgents['LangGraph on @langchain/openai']({
+    model,
+    prompt: 'too long',
+    tools: [],
+    stream: false,
+  })
+  await expect(asked).rejects.toThrow(expect.objectContaining({ name: 'ContextOverflowError' }))
+})
+
+test('§18.103 an Agents SDK agent talks to the gateway and to nobody else', async () => {
+  const network = vi.spyOn(globalThis, 'fetch')
+  const { model, requests } = openAttempt(scriptedSampler(script))
+  await smallAgents['Agents SDK (Responses)']({ model, prompt: 'go', tools, stream: true })
+  expect(requests()).toBe(3)
+  expect(network).not.toHaveBeenCalled()
+  network.mockRestore()
 })

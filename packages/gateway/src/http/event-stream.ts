@@ -9,6 +9,9 @@ export interface StreamPiece {
   readonly terminal?: boolean
 }
 
+/** Asks proxies on the way to pass on what comes at once; every answer that comes in pieces has it. */
+export const unbuffered = { 'x-accel-buffering': 'no' } as const
+
 export interface EventStreamOptions {
   readonly clock: Clock
   /** Silence after which a comment line is sent, in milliseconds. */

@@ -18,7 +18,7 @@ import { outputItems, responseBody, responseStream } from '../dialects/responses
 import { modelNotFound } from '../errors.ts'
 import { splitModel, tagsOf, type Place } from '../identity.ts'
 import type { Settings } from '../options.ts'
-import { eventStream, type StreamPiece } from './event-stream.ts'
+import { eventStream, unbuffered, type StreamPiece } from './event-stream.ts'
 import { patientJson } from './patient-json.ts'
 
 export interface InferenceServices {
@@ -104,6 +104,7 @@ function answer(
         ...headers,
         'content-type': 'text/event-stream; charset=utf-8',
         'cache-control': 'no-cache',
+        ...unbuffered,
       },
     })
   }

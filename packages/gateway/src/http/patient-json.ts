@@ -1,7 +1,7 @@
 import type { Clock } from '@tiltyard/core'
 
 import { asApiError, errorResponse } from '../errors.ts'
-import { unlessQuiet } from './event-stream.ts'
+import { unbuffered, unlessQuiet } from './event-stream.ts'
 
 export interface PatientOptions {
   readonly clock: Clock
@@ -43,5 +43,5 @@ export async function patientJson(
     },
     { highWaterMark: 0 },
   )
-  return new Response(stream, { headers: full })
+  return new Response(stream, { headers: { ...full, ...unbuffered } })
 }
