@@ -62,10 +62,11 @@ export async function openEpisode(
 ): Promise<{ readonly episode: Episode } | Ending> {
   const { plan, key, run, signal, alarm } = options
   const { openMs, graceMs, cancelMs } = run.waits
+  const stop = new AbortController()
   let opening: Promise<Env | Episode> | undefined
   const result = await settle(
-    (inner) => {
-      opening = plan.source.open(plan.task, { seed: plan.seed, signal: inner })
+    () => {
+      opening = plan.source.open(plan.task, { seed: plan.seed, signal: stop.signal })
       return opening
     },
     {
@@ -74,6 +75,7 @@ export async function openEpisode(
       graceMs,
       signal,
       cancelMs,
+      stop,
       alarm,
     },
   )
@@ -131,18 +133,18 @@ export async function playOpened(
   } catch (error) {
     return failedEnding(options, 'open', error)
   }
-  const context = { seed: episodeSeed(run.seed, key), limits: run.limits, record: recorder }
-  const result = await settle(
-    (inner) => episode.play(lease.policy, { ...context, signal: inner }),
-    {
-      waitingFor: `episode ${episodeId(key)}`,
-      milliseconds: run.limits.episodeMs,
-      graceMs,
-      signal,
-      cancelMs,
-      alarm,
-    },
-  )
+  const stop = new AbortController()
+  const seed = episodeSeed(run.seed, key)
+  const context = { signal: stop.signal, seed, limits: run.limits, record: recorder }
+  const result = await settle(() => episode.play(lease.policy, context), {
+    waitingFor: `episode ${episodeId(key)}`,
+    milliseconds: run.limits.episodeMs,
+    graceMs,
+    signal,
+    cancelMs,
+    stop,
+    alarm,
+  })
   lease.release()
   if (result.kind === 'late' && result.end.kind === 'leftBehind')
     run.notify({ type: 'late', key, what: 'play' })

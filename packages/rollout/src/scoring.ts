@@ -39,12 +39,14 @@ export async function askScorer(
   let error: unknown
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const waitingFor = 'the score of an episode'
-    const result = await settle(score, {
+    const stop = new AbortController()
+    const result = await settle(() => score(stop.signal), {
       waitingFor,
       milliseconds,
       graceMs,
       cancelMs,
       signal,
+      stop,
       alarm,
     })
     if (result.kind === 'done') return { kind: 'scored', outcome: result.value }

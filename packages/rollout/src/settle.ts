@@ -27,26 +27,24 @@ export interface SettleOptions {
   readonly signal?: AbortSignal | undefined
   /** What the work gets to stop after the signal. Absent: as long as it takes. */
   readonly cancelMs?: number | undefined
+  /** Tells the work to stop. Absent: the work can't be told. */
+  readonly stop?: AbortController
   /** Used by nobody else until the work is settled. */
   readonly alarm: Alarm
 }
 
 /**
- * Runs `work` with a signal, and never rejects. At the deadline or with the outer signal the work is told to stop; it then has
- * its grace to do so, because what still runs may disturb what comes next. What comes after that is ignored. With an aborted
- * signal the work isn't begun.
+ * Runs `work`, and never rejects. At the deadline or with the signal the work is told to stop; it then has its grace to do so,
+ * because what still runs may disturb what comes next. What comes after that is ignored. With an aborted signal the work isn't
+ * begun.
  */
-export function settle<T>(
-  work: (signal: AbortSignal) => Promise<T> | T,
-  options: SettleOptions,
-): Promise<Settled<T>> {
-  const { waitingFor, milliseconds, graceMs, signal, cancelMs, alarm } = options
+export function settle<T>(work: () => Promise<T> | T, options: SettleOptions): Promise<Settled<T>> {
+  const { waitingFor, milliseconds, graceMs, signal, cancelMs, stop, alarm } = options
   if (signal?.aborted === true) {
     const error = asError(signal.reason)
     return Promise.resolve({ kind: 'late', cause: 'signal', error, end: { kind: 'failed', error } })
   }
   return new Promise((resolve) => {
-    const inner = new AbortController()
     let late: { readonly cause: 'deadline' | 'signal'; readonly error: Error } | undefined
 
     const finish = (result: Settled<T>) => {
@@ -57,20 +55,20 @@ export function settle<T>(
     const ended = (end: WorkEnd<T>) => {
       finish(late === undefined ? end : { kind: 'late', ...late, end })
     }
-    const stop = (cause: 'deadline' | 'signal', error: Error, grace: number | undefined) => {
+    const tell = (cause: 'deadline' | 'signal', error: Error, grace: number | undefined) => {
       const first = (late ??= { cause, error })
-      inner.abort(error)
+      stop?.abort(error)
       if (grace === undefined) alarm.clear()
       else alarm.set(grace, () => finish({ kind: 'late', ...first, end: { kind: 'leftBehind' } }))
     }
-    const cancel = () => stop('signal', asError(signal!.reason), cancelMs)
+    const cancel = () => tell('signal', asError(signal!.reason), cancelMs)
 
     signal?.addEventListener('abort', cancel, { once: true })
     if (milliseconds !== undefined) {
       const error = () => new DeadlineError(waitingFor, milliseconds)
-      alarm.set(milliseconds, () => stop('deadline', error(), graceMs))
+      alarm.set(milliseconds, () => tell('deadline', error(), graceMs))
     }
-    started(work, inner.signal).then(
+    started(work).then(
       (value) => ended({ kind: 'done', value }),
       (error: unknown) => ended({ kind: 'failed', error }),
     )
@@ -78,9 +76,6 @@ export function settle<T>(
 }
 
 /** Also what throws before it gives a promise. */
-async function started<T>(
-  work: (signal: AbortSignal) => Promise<T> | T,
-  signal: AbortSignal,
-): Promise<T> {
-  return work(signal)
+async function started<T>(work: () => Promise<T> | T): Promise<T> {
+  return work()
 }
