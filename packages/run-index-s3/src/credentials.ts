@@ -10,9 +10,9 @@ export type CredentialsSource = S3Credentials | (() => S3Credentials | Promise<S
 
 export interface CredentialsCache {
   /** The credentials of now; a function is asked once for all requests that wait. */
-  get(): Promise<S3Credentials>
+  readonly get: () => Promise<S3Credentials>
   /** They were refused as expired: ask again. */
-  forget(credentials: S3Credentials): void
+  readonly forget: (credentials: S3Credentials) => void
 }
 
 /** Asked for this long before they expire: a request must be signed by valid ones when it arrives. */

@@ -1,4 +1,4 @@
-import type { Clock, RunIndex } from '@tiltyard/core'
+import type { RunIndex } from '@tiltyard/core'
 import { blobRunIndex } from '@tiltyard/run-log'
 
 import { createAddress } from './address.ts'
@@ -18,18 +18,13 @@ const SIGN_OF_LIFE_MS = 20_000
  * @throws ConfigError for options that aren't right.
  */
 export function s3RunIndex(options: S3RunIndexOptions): RunIndex {
-  return s3RunIndexOn(options)
-}
-
-/** With the clock of a test. */
-export function s3RunIndexOn(options: S3RunIndexOptions, clock?: Clock): RunIndex {
   checkS3Options(options)
   const { allowUnsafeWrites = false, batchMs = BATCH_MS, logger } = options
   const address = createAddress(options)
   return blobRunIndex({
     blobs: bucketBlobs({
       address,
-      client: createClient(address.name, options, clock),
+      client: createClient(address.name, options),
       allowUnsafeWrites,
     }),
     pace: {
