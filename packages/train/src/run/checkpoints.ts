@@ -62,8 +62,8 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
       readonly sampler: Promise<Sampler> | undefined
     },
   ): Promise<CheckpointEvent> => {
-    const [training] = await Promise.all([parts.training, parts.sampler])
-    const sampling = parts.sampler === undefined ? undefined : await published(backend, stored)
+    const [training, sampler] = await Promise.all([parts.training, parts.sampler])
+    const sampling = sampler === undefined ? undefined : await placeOf(sampler, backend, stored)
     return {
       type: 'checkpoint',
       step,
@@ -138,10 +138,14 @@ function isRolling(event: CheckpointEvent | undefined): boolean {
   return event !== undefined && event.sampling === undefined && event.final !== true
 }
 
-/** The address of a published sampler, so that others can open it. */
-async function published(backend: Backend, name: string): Promise<CheckpointRef | undefined> {
-  const found = (await backend.checkpoints().list()).findLast(
-    (info) => info.name === name && info.kind === 'sampling',
-  )
+/** Where a published sampler is kept: as it says itself, or as its backend lists it. */
+async function placeOf(
+  { checkpoint }: Sampler,
+  backend: Backend,
+  name: string,
+): Promise<CheckpointRef | undefined> {
+  if (checkpoint !== undefined) return checkpoint
+  const listed = await backend.checkpoints().list()
+  const found = listed.findLast((info) => info.name === name && info.kind === 'sampling')
   return found === undefined ? undefined : { path: found.path, kind: found.kind }
 }
