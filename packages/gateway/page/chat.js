@@ -145,6 +145,13 @@ function showCall(side, box, call) {
   )
 }
 
+/** A conversation from its start. */
+function begin(side) {
+  side.messages = []
+  side.open = []
+  side.view.replaceChildren()
+}
+
 async function goOn(speaking) {
   running = new AbortController()
   at('stop').disabled = false
@@ -176,16 +183,12 @@ at('say').addEventListener('submit', (event) => {
 })
 at('stop').addEventListener('click', () => running?.abort())
 at('right').addEventListener('change', () => {
-  const [left, right] = sides
+  const [, right] = sides
   right.view.hidden = right.select.value === ''
-  right.messages = left.messages.filter(({ role }) => role === 'user')
+  begin(right)
 })
 at('clear').addEventListener('click', () => {
-  for (const side of sides) {
-    side.messages = []
-    side.open = []
-    side.view.replaceChildren()
-  }
+  for (const side of sides) begin(side)
 })
 at('words').addEventListener('keydown', (event) => {
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return

@@ -41,8 +41,9 @@ export async function serveGateway(
     breaking(await gateway.fetch(request), outgoing)
   const { server, bound } = await new Promise<{ server: ReturnType<typeof serve>; bound: number }>(
     (resolve, reject) => {
-      const made = serve({ fetch: answer, hostname: host, port }, (info) =>
-        resolve({ server: made, bound: info.port }),
+      const made = serve(
+        { fetch: answer, hostname: host, port, overrideGlobalObjects: false },
+        (info) => resolve({ server: made, bound: info.port }),
       )
       made.once('error', reject)
     },
