@@ -1,6 +1,7 @@
 import {
   isScored,
   NotFoundError,
+  StateError,
   type AssistantMessage,
   type Env,
   type EpisodeOutcome,
@@ -65,6 +66,7 @@ export function scriptedEnv(options: ScriptedEnvOptions = {}): ScriptedEnv {
       const index = replies.length
       log.push(`step ${index}`)
       replies.push(reply)
+      context.signal.throwIfAborted()
       return options.step === undefined ? answerCalls(reply) : options.step(reply, context, index)
     },
     async end(reason) {
@@ -124,6 +126,7 @@ export function scriptedSource<E extends Env>(
   const { tasks = ['task'], steps = ['score'] } = options
   const opened: E[] = []
   let plays = 0
+  let isClosed = false
   return {
     specVersion: 'task-source/1',
     name: 'scripted',
@@ -136,13 +139,16 @@ export function scriptedSource<E extends Env>(
     },
     async prepare() {},
     async open(task, openOptions) {
+      if (isClosed) throw new StateError('the scripted source is closed')
       const index = plays
       plays += 1
       const env = await options.open(task, openOptions, index)
       opened.push(env)
       return env
     },
-    async close() {},
+    async close() {
+      isClosed = true
+    },
   }
 }
 
