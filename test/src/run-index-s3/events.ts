@@ -45,6 +45,7 @@ export async function membersOf(
   step: number,
 ): Promise<readonly number[]> {
   const members: number[] = []
-  for await (const { key } of index.episodes(run, { step })) members.push(key.member)
+  for await (const { key } of index.episodes(run, { split: 'train', step }))
+    members.push(key.member)
   return members
 }

@@ -48,7 +48,7 @@ timeout 30 ceph osd new "$osd"
 timeout 30 ceph auth import -i "$dir/keyring"
 ceph-osd -i 0 --mkfs --osd-uuid "$osd"
 ceph-osd -i 0
-timeout 60 radosgw -n client.admin --rgw-frontends="beast endpoint=127.0.0.1:$port"
+timeout 60 radosgw -n client.admin --rgw-frontends="beast endpoint=127.0.0.1:$port tcp_nodelay=1"
 for _ in $(seq 300); do
   (echo > "/dev/tcp/127.0.0.1/$port") 2> /dev/null && break
   sleep 0.1
