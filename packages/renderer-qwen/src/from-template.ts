@@ -13,7 +13,7 @@ import { qwenRenderer } from './qwen-renderer.ts'
 export interface TemplateRequest {
   /** Name of a layout. */
   readonly template: string
-  /** Arguments as its chat template takes them. */
+  /** Arguments as its chat template takes them; beside them `bare_tools` and `naive_markers`, as in `QwenRendererOptions`. */
   readonly options: Readonly<Record<string, JsonValue>>
   readonly tokenizer: Tokenizer
 }
@@ -36,7 +36,7 @@ export function qwenRendererFromTemplate(request: TemplateRequest): Renderer {
       { at: '', message: unknownName('template', template, layoutNames) },
     ])
   }
-  const { bare_tools: bare, ...given } = request.options
+  const { bare_tools: bare, naive_markers: naive, ...given } = request.options
   const options = Object.entries(given).map(([key, value]) => {
     const name = known[key]
     if (name !== undefined) return [name, value] as const
@@ -47,6 +47,7 @@ export function qwenRendererFromTemplate(request: TemplateRequest): Renderer {
   return qwenRenderer({
     ...Object.fromEntries(options),
     ...(bare === true ? { tools: 'bare' } : {}),
+    ...(naive === true ? { markers: 'naive' } : {}),
     layout: template,
     tokenizer,
   })

@@ -14,7 +14,7 @@ export const layoutNames = [
 export type LayoutName = (typeof layoutNames)[number]
 
 /** Where an assistant message keeps its think block. */
-export type ThinkRule =
+type ThinkRule =
   /** No place for reasoning: the field is ignored, tags in the content are content. */
   | 'none'
   /** After the last query, when there is reasoning or the message is the last. */

@@ -14,7 +14,7 @@ import { typedValue } from './typed-value.ts'
 import { readFunction } from './xml-function.ts'
 
 /** A call before it has an id. */
-export type UnnamedCall = Omit<RunnableCall, 'id'> | Omit<InvalidCall, 'id'>
+type UnnamedCall = Omit<RunnableCall, 'id'> | Omit<InvalidCall, 'id'>
 
 /** What begins at a tag that may open a call. `end` is the place after it. */
 export type Block =

@@ -60,7 +60,7 @@ export const tools: readonly ToolSpec[] = [
   },
 ]
 
-export const question: readonly Message[] = [
+const question: readonly Message[] = [
   { role: 'system', content: 'Be brief.' },
   { role: 'user', content: 'Where is my order? It is for 07040.' },
 ]

@@ -212,7 +212,7 @@ function compare(
 }
 
 /** Whether ids of a vector mean the vector's text in this vocabulary. */
-export function sameVocabulary(
+function sameVocabulary(
   text: string,
   tokens: readonly number[] | undefined,
   tokenizer: Tokenizer,
