@@ -35,7 +35,7 @@ const take = defineTool<Store, z.ZodObject<{ good: z.ZodString }>>({
   },
 })
 
-const store: BundleParts = {
+const store: BundleParts<Store> = {
   universe: { stock: { pen: 2, ink: 0 } },
   module: { tools: [take], verifiers: { always: () => 1 } },
   tasks: [
@@ -56,7 +56,7 @@ const store: BundleParts = {
   files: { 'system.md': 'You keep a store.\n' },
 }
 
-async function envOf(parts: BundleParts, seed = 1) {
+async function envOf<State>(parts: BundleParts<State>, seed = 1) {
   const bundle = await makeBundle(parts)
   return bundleEnv(bundle, bundle.tasks.get(bundle.tasks.ids[0]!), { seed })
 }

@@ -40,7 +40,7 @@ const lend = defineTool<Shelf, z.ZodObject<{ book: z.ZodString }>>({
   },
 })
 
-const library: BundleParts = {
+const library: BundleParts<Shelf> = {
   universe: { books: ['Emma', 'Ulysses'], loans: 0 },
   module: { tools: [lend], verifiers: {} },
   manifest: { steps: [{ name: 'shelf', use: 'universeEqualsGold' }] },
@@ -257,13 +257,13 @@ test('an error that comes from elsewhere has no line of the author’s', () => {
 })
 
 describe('expectScore', () => {
-  const module: BundleModule<never> = {
+  const module: BundleModule<Shelf> = {
     ...library.module,
     verifiers: {
       polite: ({ answer }) => ({ value: answer.includes('please') ? 1 : 0, note: 'no please' }),
     },
   }
-  const parts: BundleParts = {
+  const parts: BundleParts<Shelf> = {
     ...library,
     module,
     manifest: {

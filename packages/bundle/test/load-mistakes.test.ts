@@ -22,7 +22,7 @@ const tool = {
   parameters: { type: 'object', properties: { zip: { type: 'string' } }, required: ['zip'] },
   run: () => 'ann',
 } as const
-const withTool: BundleModule<never> = { tools: [tool], verifiers: { always: () => 1 } }
+const withTool: BundleModule = { tools: [tool], verifiers: { always: () => 1 } }
 const gold = (
   ...calls: { readonly name: string; readonly arguments: Record<string, string> }[]
 ) => [{ ...oneTask[0]!, gold: { calls } }]

@@ -1,6 +1,10 @@
-import { isDeepStrictEqual } from 'node:util'
-
-import { isRewarded, type PlayedCall, type Reward, type RewardRule } from '@tiltyard/core'
+import {
+  isRewarded,
+  type JsonValue,
+  type PlayedCall,
+  type Reward,
+  type RewardRule,
+} from '@tiltyard/core'
 
 import type { Bundle } from '../bundle.ts'
 import type { PlayOptions } from '../play/env.ts'
@@ -8,7 +12,7 @@ import { goldPlayer } from '../play/gold-player.ts'
 import { playGold } from '../play/gold.ts'
 import { playTask } from '../play/play-task.ts'
 import type { Task } from '../task.ts'
-import type { Change } from '../universe/universe.ts'
+import { sameJson } from '../universe/compare.ts'
 import { authorFailure } from './failure.ts'
 import type { Finding, FindingKind } from './report.ts'
 
@@ -26,7 +30,7 @@ export interface PlayChecks {
 /** What a replay of gold left behind. */
 export interface GoldTrace {
   readonly results: readonly string[]
-  readonly changes: readonly Change[]
+  readonly state: JsonValue
 }
 
 /** Plays a task with nothing, and with its gold. */
@@ -55,8 +59,8 @@ export async function playFindings(checks: PlayChecks, task: Task): Promise<read
 
 /** Carries out the gold by itself. */
 export async function traceGold({ bundle, signal }: PlayChecks, task: Task): Promise<GoldTrace> {
-  const { calls, changes } = await playGold(bundle, task, { seed: 0, signal })
-  return { results: calls.map(({ result }) => result), changes }
+  const { calls, state } = await playGold(bundle, task, { seed: 0, signal })
+  return { results: calls.map(({ result }) => result), state }
 }
 
 /** Compares a second replay with the first, and the writes in another order with the writes as they are. */
@@ -66,7 +70,7 @@ export async function replayFindings(
   first: GoldTrace,
 ): Promise<readonly Finding[]> {
   const second = await traceGold(checks, task)
-  if (!isDeepStrictEqual(second, first)) {
+  if (!sameJson(second.results, first.results) || !sameJson(second.state, first.state)) {
     const message =
       'two replays of the gold differ; tools take the time from "now" and chance from "random"'
     return [finding(checks, task, 'gold-differs', message)]
@@ -74,8 +78,8 @@ export async function replayFindings(
   const writes = await goldWrites(checks, task)
   for (const calls of otherOrders(writes)) {
     const { bundle, signal } = checks
-    const { changes } = await playGold(bundle, task, { seed: 0, signal, calls })
-    if (!isDeepStrictEqual(changes, first.changes)) {
+    const { state } = await playGold(bundle, task, { seed: 0, signal, calls })
+    if (!sameJson(state, first.state)) {
       const order = calls.map(({ name }) => name).join(', ')
       return [
         finding(
@@ -96,15 +100,12 @@ type GoldCalls = NonNullable<Task['gold']>['calls']
 async function goldWrites({ bundle, signal }: PlayChecks, task: Task): Promise<GoldCalls> {
   const calls = task.gold?.calls ?? []
   const writes: GoldCalls = []
-  let before: readonly Change[] = []
+  let before = bundle.universe.open(task.start ?? []).state
   for (const [index, call] of calls.entries()) {
-    const { changes } = await playGold(bundle, task, {
-      seed: 0,
-      signal,
-      calls: calls.slice(0, index + 1),
-    })
-    if (!isDeepStrictEqual(changes, before)) writes.push(call)
-    before = changes
+    const done = calls.slice(0, index + 1)
+    const { state } = await playGold(bundle, task, { seed: 0, signal, calls: done })
+    if (!sameJson(state, before)) writes.push(call)
+    before = state
   }
   return writes
 }

@@ -1,9 +1,8 @@
 import type { JsonValue } from '@tiltyard/core'
 
+import { type Members, overlayOf } from './overlay.ts'
 import { pointerOf } from './pointer.ts'
 import type { Change } from './universe.ts'
-
-type Members = Readonly<Record<string, JsonValue>>
 
 /** Whether two JSON values are equal, the order of keys apart. Shared parts cost nothing. */
 export function sameJson(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
@@ -21,7 +20,7 @@ function firstChanges(
   most: number,
 ): readonly Change[] {
   const found: Change[] = []
-  const path: (string | number)[] = []
+  const path: string[] = []
   const walk = (left: JsonValue | undefined, right: JsonValue | undefined) => {
     if (left === right || found.length >= most) return
     const pair = [left, right] as const
@@ -34,17 +33,24 @@ function firstChanges(
       return
     }
     const [members, others] = pair
-    for (const key of Object.keys(members)) step(key, members[key], own(others, key))
-    for (const key of Object.keys(others))
-      if (!Object.hasOwn(members, key)) step(key, undefined, others[key])
-  }
-  const step = (key: string, left: JsonValue | undefined, right: JsonValue | undefined) => {
-    path.push(key)
-    walk(left, right)
-    path.pop()
+    for (const key of keysToCompare(members, others)) {
+      path.push(key)
+      walk(own(members, key), own(others, key))
+      path.pop()
+    }
   }
   walk(before, after)
   return found
+}
+
+/** Of two wide objects that grew from one, the members that were changed, in their keys' order; else all of both. */
+function keysToCompare(left: Members, right: Members): Iterable<string> {
+  const [overLeft, overRight] = [overlayOf(left), overlayOf(right)]
+  if ((overLeft?.base ?? left) === (overRight?.base ?? right))
+    return [
+      ...new Set([...(overLeft?.edits.keys() ?? []), ...(overRight?.edits.keys() ?? [])]),
+    ].sort()
+  return new Set([...Object.keys(left), ...Object.keys(right)])
 }
 
 function own(members: Members, key: string): JsonValue | undefined {

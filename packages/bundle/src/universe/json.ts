@@ -1,29 +1,35 @@
 import { ConfigError, type JsonValue, StateError } from '@tiltyard/core'
-import { current, freeze, isDraft, produce } from 'immer'
 
 import { changesBetween } from './compare.ts'
+import { changed, type Draft } from './draft.ts'
 import { pointerParts, valueAt } from './pointer.ts'
 import type { StartPatch, Universe, UniverseSource, UniverseState } from './universe.ts'
 
+/** From so many members on, a change is laid over an object instead of copying it. */
+const WIDE_MEMBERS = 64
+
+type JsonRoot = JsonValue & object
+
 /**
- * Universes that share one frozen base: opening one costs no copy, and a write copies only the objects on the way to what
- * it changes. The base is frozen in place.
+ * Universes that share one frozen base: opening one costs no copy, and a write copies only the small objects on the way to
+ * what it changes. The base is frozen in place.
  */
-export function jsonUniverse(base: JsonValue): UniverseSource {
-  freeze(base, true)
+export function jsonUniverse(base: JsonRoot): UniverseSource {
+  const wide = new WeakSet<object>()
+  freezeAll(base, wide)
   return {
     kind: 'json',
     open: (start) => {
-      if (start.length === 0) return openState(base)
-      const opened = openState(base)
+      const opened = openState(base, wide)
+      if (start.length === 0) return opened
       const { universe } = opened.handle()
       for (const patch of start) applyPatch(universe, patch)
-      return openState(universe.state)
+      return openState(universe.state as JsonRoot, wide)
     },
   }
 }
 
-function openState(start: JsonValue): UniverseState {
+function openState(start: JsonRoot, wide: WeakSet<object>): UniverseState {
   let state = start
   return {
     start,
@@ -36,16 +42,12 @@ function openState(start: JsonValue): UniverseState {
         get state() {
           return state
         },
-        update(change) {
+        update<Result>(change: (draft: Draft<JsonValue>) => Result) {
           if (released)
             throw new StateError('the universe was written to after its tool call had ended')
-          let result: ReturnType<typeof change>
-          state = produce(state, (draft) => {
-            const changed = change(draft)
-            const plain: unknown = isDraft(changed) ? current(changed as object) : changed
-            result = plain as ReturnType<typeof change>
-          })
-          return result!
+          const after = changed(state, wide, (draft) => change(draft as Draft<JsonValue>))
+          state = after.state
+          return after.result
         },
       }
       return {
@@ -57,6 +59,14 @@ function openState(start: JsonValue): UniverseState {
     },
     changes: () => changesBetween(start, state),
   }
+}
+
+function freezeAll(value: JsonValue, wide: WeakSet<object>): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return
+  const members = Object.values(value)
+  if (members.length >= WIDE_MEMBERS && !Array.isArray(value)) wide.add(value)
+  for (const member of members) freezeAll(member, wide)
+  Object.freeze(value)
 }
 
 /** What is wrong with a patch, or undefined when it can be applied to `root`. */

@@ -1,5 +1,6 @@
 import type { JsonValue } from '@tiltyard/core'
-import type { Draft } from 'immer'
+
+import type { Draft } from './draft.ts'
 
 /** A place where two universes differ. */
 export interface Change {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-import type { JsonObject } from '@tiltyard/core'
+import type { JsonObject, JsonValue } from '@tiltyard/core'
 
 import {
   type Bundle,
@@ -12,13 +12,13 @@ import {
   type TaskInput,
 } from '../../src/index.ts'
 
-export interface BundleParts {
+export interface BundleParts<State = JsonValue> {
   /** Over the smallest manifest that loads. A member that is undefined is left out. */
   readonly manifest?: Readonly<Record<string, unknown>>
   readonly tasks?: readonly TaskInput[]
   readonly universe?: JsonObject
   /** In the place of what the manifest's module exports. */
-  readonly module?: BundleModule<never>
+  readonly module?: BundleModule<State>
   /** Further files, by path; text replaces what the parts above make. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>
   readonly load?: LoadOptions
@@ -27,7 +27,7 @@ export interface BundleParts {
 export const oneTask: readonly TaskInput[] = [{ id: 'one', turns: [{ prompt: 'Go.' }] }]
 
 /** Writes a bundle into a fresh folder: a manifest, tasks, a universe, a module's empty file. */
-export async function writeBundle(parts: BundleParts): Promise<string> {
+export async function writeBundle<State = JsonValue>(parts: BundleParts<State>): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'tiltyard-bundle-')))
   const files = { ...defaultFiles(parts), ...parts.files }
   for (const [path, content] of Object.entries(files)) {
@@ -38,7 +38,9 @@ export async function writeBundle(parts: BundleParts): Promise<string> {
 }
 
 /** Writes a bundle and loads it, its module taken from memory. */
-export async function makeBundle(parts: BundleParts = {}): Promise<Bundle> {
+export async function makeBundle<State = JsonValue>(
+  parts: BundleParts<State> = {},
+): Promise<Bundle> {
   const folder = await writeBundle(parts)
   const module = parts.module ?? { verifiers: { always: () => 1 } }
   return await loadBundle(folder, {
@@ -51,7 +53,7 @@ function defaultFiles({
   manifest,
   tasks = oneTask,
   universe = {},
-}: BundleParts): Record<string, string> {
+}: Omit<BundleParts, 'module'>): Record<string, string> {
   const whole = {
     formatVersion: 1,
     name: 'trial',
