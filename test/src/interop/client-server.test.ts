@@ -1,0 +1,81 @@
+import { tinkerBackend } from '@tiltyard/backend-tinker'
+import { tokenPrompt } from '@tiltyard/core'
+import { backendCases, bigramBackend, bigramText, registerCases } from '@tiltyard/testkit'
+import { tinkerServer } from '@tiltyard/tinker-server'
+import { describe, expect, test } from 'vitest'
+
+async function served(options: { readonly path?: string; readonly holdMs?: number } = {}) {
+  const inner = bigramBackend()
+  const server = tinkerServer({
+    backend: inner,
+    keys: ['tml-let-me-in'],
+    ...(options.holdMs !== undefined && { limits: { holdMs: options.holdMs } }),
+  })
+  const url = await server.listen()
+  const backend = tinkerBackend({ baseUrl: url + (options.path ?? ''), apiKey: 'tml-let-me-in' })
+  return {
+    ...backend,
+    url,
+    async close() {
+      await backend.close()
+      await server.close()
+      await inner.close()
+    },
+  }
+}
+
+// #69: our client against our server, over sockets: all that the contracts promise survives the wire.
+describe('our client against our server keeps every promise of a backend', () => {
+  registerCases(
+    test,
+    backendCases({
+      create: () => served({ path: '/behind/a/prefix' }),
+      model: 'bigram',
+      decode: bigramText,
+      lacks: { mask: 'the wire has no mask' },
+    }),
+  )
+})
+
+describe('our client against our server', () => {
+  test('what the backend behind it can is told through the wire', async () => {
+    const backend = await served()
+    const { mask, ...described } = await backend.describe()
+    const { mask: inner, executor, ...wanted } = await bigramBackend().describe()
+    expect([mask, inner]).toEqual([false, true])
+    expect(described).toEqual({
+      ...wanted,
+      executor: `tinker service at ${new URL(backend.url).host} (${executor})`,
+    })
+    await backend.close()
+  })
+
+  test('a whole model is trained under the name that ends in :full', async () => {
+    const backend = await served()
+    const learner = await backend.learner({ model: 'bigram', adaptation: 'full' })
+    const from = await learner.save('whole')
+    const again = await backend.learner({ model: 'bigram', adaptation: 'full', from })
+    expect(again.steps).toBe(0)
+    await backend.close()
+  })
+
+  test('a wrong key says so', async () => {
+    const backend = await served()
+    const stranger = tinkerBackend({ baseUrl: backend.url, apiKey: 'tml-wrong-key' })
+    await expect(stranger.describe()).rejects.toMatchObject({ code: 'TINKER_KEY', status: 401 })
+    await stranger.close()
+    await backend.close()
+  })
+
+  test('#66 two thousand samples wait at the same time, each on a connection of its own', async () => {
+    const backend = await served({ holdMs: 5_000 })
+    const sampler = await backend.sampler({ model: 'bigram' })
+    const samples = await Promise.all(
+      Array.from({ length: 2_000 }, (_, index) =>
+        sampler.sample({ prompt: tokenPrompt([index % 64]), maxTokens: 20, seeds: [index] }),
+      ),
+    )
+    expect(samples.every(([sample]) => sample!.ids.length === 20)).toBe(true)
+    await backend.close()
+  })
+})
