@@ -1,6 +1,6 @@
 export { envEpisode } from './env-episode/env-episode.ts'
 export { IMAGE_PLACEHOLDER, playNeeds } from './env-episode/images.ts'
-export { MALFORMED_MESSAGE } from './env-episode/malformed.ts'
+export { MALFORMED_MESSAGE, MAX_DETAILS_CHARS } from './env-episode/malformed.ts'
 export { EpisodeError } from './episode-error.ts'
 export {
   createRetryBudget,

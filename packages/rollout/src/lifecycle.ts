@@ -31,8 +31,8 @@ export interface LifecycleOptions {
   readonly signal: AbortSignal
   /** For its steps, which follow each other. */
   readonly alarm: Alarm
-  /** Told of the instance that was opened. */
-  readonly onInstance: (instance: string) => void
+  /** Told of what was opened. @throws ConfigError when it is in use already. */
+  readonly onOpen: (opened: Env | Episode) => void
   /** Told of what fails beside the attempt: scoring, closing. */
   readonly onSideFailure: (phase: FailurePhase, error: unknown) => Promise<void>
 }
@@ -99,9 +99,10 @@ function adopt(
   opened: Env | Episode,
 ): { readonly episode: Episode } | Ending {
   try {
-    const episode = opened.specVersion === 'episode/1' ? opened : envEpisode(opened, options.run)
-    if (episode.instance !== undefined) options.onInstance(episode.instance)
-    return { episode }
+    options.onOpen(opened)
+    return {
+      episode: opened.specVersion === 'episode/1' ? opened : envEpisode(opened, options.run),
+    }
   } catch (error) {
     return failedEnding(options, 'open', error)
   }

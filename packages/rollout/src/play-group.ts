@@ -3,6 +3,8 @@ import {
   episodeId,
   groupId,
   summarizeError,
+  type Env,
+  type Episode,
   type EpisodeKey,
   type FailurePhase,
   type GroupKey,
@@ -72,6 +74,7 @@ async function playMembers(
 ): Promise<Members> {
   const retries = createRetryPolicy(run.failures, plan.size, run.retryBudget)
   const failures: AttemptFailure[] = []
+  const opened = new WeakSet<Env | Episode>()
   const instances = new Set<string>()
   let stopped: { readonly error?: unknown; readonly dropped?: string } | undefined
 
@@ -103,8 +106,15 @@ async function playMembers(
     ).catch(() => {})
     if (!cancellation.isCancelled) await recorded
   }
-  const onInstance = (instance: string) => {
-    instances.add(instance)
+  const onOpen = (play: Env | Episode) => {
+    if (opened.has(play)) {
+      throw new ConfigError(`source ${plan.source.name}`, [
+        { at: 'open', message: 'gave one object for two plays; open a fresh one for each' },
+      ])
+    }
+    opened.add(play)
+    if (play.instance === undefined) return
+    instances.add(play.instance)
     if (instances.size < 2) return
     const dropped = `its members play different instances: ${[...instances].join(', ')}`
     run.logger.error('a group was refused', { group: groupId(groupKey), why: dropped })
@@ -122,7 +132,7 @@ async function playMembers(
       const key = { ...groupKey, member, attempt }
       const onSideFailure = (phase: FailurePhase, cause: unknown) =>
         report(key, phase, cause, false)
-      const result = await playAttempt({ plan, key, run, signal, onInstance, onSideFailure })
+      const result = await playAttempt({ plan, key, run, signal, onOpen, onSideFailure })
       if (result.kind === 'cancelled') return undefined
       if (result.kind === 'played') {
         retries.succeeded()

@@ -3,7 +3,7 @@ import { asError, DeadlineError } from '@tiltyard/core'
 import type { Alarm } from './alarm.ts'
 
 /** How foreign work came to an end of its own. */
-export type WorkEnd<T> =
+type WorkEnd<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'failed'; readonly error: unknown }
 

@@ -447,6 +447,31 @@ describe('a group', () => {
     expect(plan.source.opened.every(({ log }) => log.at(-1) === 'close')).toBe(true)
   })
 
+  test('F25: members that play at once never share a play', async () => {
+    const plan = scriptedPlan(8, () => {
+      const customer = { name: 'Ada' }
+      return scriptedEnv({
+        step() {
+          customer.name += '!'
+          return { done: true }
+        },
+        score: () => customer.name.length,
+      })
+    })
+    expect(rewardsOf(await play(plan, { slotCount: 8 }))).toEqual(
+      Array.from({ length: 8 }, () => 4),
+    )
+  })
+
+  test('F25: a source that gives one object for two plays is refused', async () => {
+    const shared = scriptedEnv()
+    const plan = scriptedPlan(2, () => shared)
+    await expect(play(plan)).rejects.toThrow(
+      'source scripted: open: gave one object for two plays; open a fresh one for each',
+    )
+    expect(shared.log.filter((line) => line === 'close')).toHaveLength(1)
+  })
+
   test('of no member is a mistake', async () => {
     await expect(play(scriptedPlan(0, () => scriptedEnv()))).rejects.toThrow(
       'group train/step-0007/g3: size: expected a whole number of at least 1, got 0',

@@ -3,7 +3,7 @@ import { DeadlineError, type Clock, type FailurePhase } from '@tiltyard/core'
 import { createAlarm } from '../alarm.ts'
 import { EpisodeError } from '../episode-error.ts'
 
-export interface WaitFor {
+interface WaitFor {
   readonly phase: FailurePhase
   /** For the error. */
   readonly what: string
