@@ -41,8 +41,10 @@ export function arrivalComposer(
   let nextBatch = options.position?.nextBatch ?? 0
   let reading = false
   let ended = false
+  /** Parts and groups that were handed out for the step, until it is published. */
   let given = 0
   let taken = 0
+  let current = -1
 
   /** Groups that may still start, so that what waits is trained within the staleness bound and before the last step. */
   const room = (step: number) => {
@@ -57,9 +59,15 @@ export function arrivalComposer(
     const groups = [...chosen, ...unusable].sort(compareRefs)
     ready = ready.slice(count)
     unusable = []
-    given = last ? 0 : given + 1
-    taken = last ? 0 : taken + count
+    given += 1
+    taken += count
     return { groups, updates, last }
+  }
+  const turnTo = (step: number) => {
+    if (step === current) return
+    current = step
+    given = 0
+    taken = 0
   }
 
   return {
@@ -87,6 +95,7 @@ export function arrivalComposer(
       else unusable.push(ref)
     },
     takeStale(step) {
+      turnTo(step)
       const old = ready.filter(({ version }) => !isFresh(step, version, maxStaleness))
       if (old.length === 0) return []
       ready = ready.filter((arrived) => !old.includes(arrived))

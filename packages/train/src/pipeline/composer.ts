@@ -26,7 +26,7 @@ export interface StaleGroup {
   readonly fate: 'replay' | 'drop'
 }
 
-/** Which groups make up which step. The `take…` members hand a thing out once. */
+/** Which groups make up which step. The `take…` members hand a thing out once; `takeStale` comes first, and again after each step. */
 export interface Composer {
   takeRead(step: number): number | undefined
   received(batch: number, groups: number | undefined): void

@@ -1,21 +1,32 @@
-import { createPrompt, type Datum, type Sampler } from '@tiltyard/core'
+import { createPrompt, type Clock, type Datum, type Sampler } from '@tiltyard/core'
 
 import type { AdvantageOptions, KlOptions } from '../config/options.ts'
 import { assembleEpisode, type PolicyDatum } from '../data/assemble.ts'
 import { klPenalties } from '../objective/kl.ts'
 import type { EpisodeData, TrainingGroup } from './groups.ts'
 
+/** Positions that are assembled at a stretch, some ten milliseconds; then others get their turn. */
+const STRETCH = 100_000
+
 /** The data of some groups, in the order of groups, members and sequences: what arrived first decides nothing. */
-export function assembleGroups(groups: readonly TrainingGroup[]): readonly EpisodeData[] {
-  return groups.flatMap(({ judged }) =>
-    judged.untrained !== undefined
-      ? []
-      : judged.verdicts.flatMap((verdict) =>
-          'advantage' in verdict
-            ? [{ ...verdict, data: assembleEpisode(verdict.episode, verdict.advantage) }]
-            : [],
-        ),
-  )
+export async function assembleGroups(
+  groups: readonly TrainingGroup[],
+  clock: Clock,
+): Promise<readonly EpisodeData[]> {
+  const episodes: EpisodeData[] = []
+  let assembled = 0
+  for (const { judged } of groups) {
+    for (const verdict of judged.verdicts) {
+      if (!('advantage' in verdict)) continue
+      const data = assembleEpisode(verdict.episode, verdict.advantage)
+      episodes.push({ ...verdict, data })
+      assembled += data.reduce((sum, { mask }) => sum + mask.length, 0)
+      if (assembled < STRETCH) continue
+      assembled = 0
+      await clock.sleep(0)
+    }
+  }
+  return episodes
 }
 
 /** log-probability of each target of a datum under a sampler's weights. */

@@ -130,8 +130,11 @@ export function createTrainingWork(parts: TrainingParts): TrainingWork {
     },
 
     async train({ groups, updates }) {
-      const episodes = await timing.spans.measure('assemble_training_data', async () =>
-        assembleGroups(groups.map(({ group }) => group)),
+      const episodes = await timing.spans.measure('assemble_training_data', () =>
+        assembleGroups(
+          groups.map(({ group }) => group),
+          session.clock,
+        ),
       )
       const data = episodes.flatMap((episode) => episode.data)
       const klBase =

@@ -13,6 +13,8 @@ export interface World {
   readonly seed: number
   readonly readMs: number
   readonly playMs: number
+  /** Share of plays that take twenty times as long. */
+  readonly stragglers: number
   readonly trainMs: number
   readonly publishMs: number
   readonly finishMs: number
@@ -61,8 +63,10 @@ export interface Outcome {
   readonly endedAt: number
   /** Plays still under way when the run had ended. */
   readonly orphans: number
-  /** Most groups that were under way, waiting or not yet trained at a time. */
+  /** Most groups at a time that were under way, or played and neither trained nor given up. */
   readonly peak: number
+  /** The same without those that are known to give nothing to learn. */
+  readonly usefulPeak: number
   /** Milliseconds in which the learner worked. */
   readonly learnerMs: number
   /** Milliseconds of all plays together. */
@@ -87,7 +91,9 @@ export async function simulate(world: World, clock: Clock): Promise<Outcome> {
   let version = world.schedule.from
   let underWay = 0
   let open = 0
+  let useful = 0
   let peak = 0
+  let usefulPeak = 0
   let learnerMs = 0
   let playMs = 0
   let learnerFree: Promise<void> = Promise.resolve()
@@ -126,18 +132,23 @@ export async function simulate(world: World, clock: Clock): Promise<Outcome> {
       },
       async play(_, ref, signal) {
         open += 1
+        useful += 1
         peak = Math.max(peak, open)
+        usefulPeak = Math.max(usefulPeak, useful)
         underWay += 1
         try {
           await slots.acquire(signal)
           try {
             const begun = version
             log.push({ type: 'play', ref, version: begun, at: clock.now() })
-            const ms = around(world.playMs)
+            const slowness = random.next() < world.stragglers ? 20 : 1
+            const ms = slowness * around(world.playMs)
             playMs += ms
             await clock.sleep(ms, signal)
             mayFail('play')
-            return { group: ref, version: begun, usable: random.next() >= world.unusable }
+            const usable = random.next() >= world.unusable
+            if (!usable) useful -= 1
+            return { group: ref, version: begun, usable }
           } finally {
             slots.release()
           }
@@ -147,6 +158,7 @@ export async function simulate(world: World, clock: Clock): Promise<Outcome> {
       },
       async train({ step, groups, updates }) {
         open -= groups.length
+        useful -= groups.filter(({ usable }) => usable).length
         log.push({ type: 'train', step, groups, updates, at: clock.now() })
         const usable = groups.filter((each) => each.usable)
         const work = learner(around(world.trainMs) * usable.length, () => mayFail('train'))
@@ -163,8 +175,9 @@ export async function simulate(world: World, clock: Clock): Promise<Outcome> {
         log.push({ type: 'finish', step, at: clock.now() })
         return step
       },
-      discard(_, ref, why) {
+      discard({ usable }, ref, why) {
         open -= 1
+        if (usable) useful -= 1
         log.push({ type: 'discard', ref, why, at: clock.now() })
       },
     },
@@ -177,6 +190,7 @@ export async function simulate(world: World, clock: Clock): Promise<Outcome> {
     endedAt: clock.now(),
     orphans: underWay,
     peak,
+    usefulPeak,
     learnerMs,
     playMs,
   })
