@@ -11,7 +11,7 @@ export interface Future {
   readonly request_id: string
 }
 
-export interface Awaited<T> {
+interface Awaited<T> {
   /** What was asked for, in words. */
   readonly operation: string
   /** The service's name for the kind of request, for its own statistics. */

@@ -212,7 +212,7 @@ export function createRest(
 }
 
 /** Parts of a path. Ids are put into addresses as they are: that is how the service has them. */
-export function splitPath(path: string): { readonly run: string; readonly checkpoint: string } {
+function splitPath(path: string): { readonly run: string; readonly checkpoint: string } {
   const [run, kind, name, ...more] = path.replace(/^tinker:\/\//, '').split('/')
   const known = kind === 'weights' || kind === 'sampler_weights' || kind === 'external_weights'
   const plain = [run, name].every((part) => part !== undefined && /^[\w:.-]+$/.test(part))

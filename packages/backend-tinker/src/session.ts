@@ -7,7 +7,7 @@ import { PROTOCOL_VERSION, type CheckedOptions } from './options.ts'
 import type { ChunkLimits } from './wire/training-data.ts'
 
 /** What the service says of itself at the start. Absent flags have their defaults. */
-export interface ServiceFlags {
+interface ServiceFlags {
   readonly chunk: ChunkLimits
   /** Parts of a batch may be sent at the same time. */
   readonly parallelChunks: boolean

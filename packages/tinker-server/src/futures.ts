@@ -4,12 +4,12 @@ import { failureOf, type Failure } from './refusal.ts'
 import type { TypedResult } from './wire/results.ts'
 
 /** What an operation gave: JSON as it is, or a result that has two forms. */
-export type Outcome =
+type Outcome =
   | { readonly kind: 'json'; readonly value: object }
   | { readonly kind: 'typed'; readonly value: TypedResult }
   | { readonly kind: 'failed'; readonly value: Failure }
 
-export type Polled = { readonly kind: 'pending' } | { readonly kind: 'unknown' } | Outcome
+type Polled = { readonly kind: 'pending' } | { readonly kind: 'unknown' } | Outcome
 
 /** Results of operations by request id. Kept for a while after they were fetched: an answer may get lost. */
 export interface Futures {

@@ -15,7 +15,7 @@ import { uint32 } from './training.ts'
 import { promptChunks, type SampleBody } from './wire/json-requests.ts'
 import { sampleResult, type TypedResult } from './wire/results.ts'
 
-export interface SampleSubmitted {
+interface SampleSubmitted {
   readonly request_id: string
   readonly sample_sequence_ids: readonly string[]
 }

@@ -29,7 +29,7 @@ export interface ServedSampler {
   readonly known: Map<string, string>
 }
 
-export interface ServedSession {
+interface ServedSession {
   readonly id: string
   readonly models: Map<number, { readonly model: ServedModel; readonly requestId: string }>
   readonly samplers: Map<number, ServedSampler>

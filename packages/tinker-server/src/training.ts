@@ -18,7 +18,7 @@ import type { TrainingRequest } from './wire/training-request.ts'
 type Body<Name extends keyof typeof bodies> = z.infer<(typeof bodies)[Name]>
 
 /** What a submission is answered with. */
-export interface Submitted {
+interface Submitted {
   readonly request_id: string
   readonly model_id?: string
 }
@@ -35,7 +35,7 @@ export interface Training {
 }
 
 /** The ending of a base model's name by which a whole model is trained; the rank is ignored then. */
-export const FULL = ':full'
+const FULL = ':full'
 
 /** What `optim_step` takes for granted; not the defaults of the contracts. */
 const EPSILON = 1e-12

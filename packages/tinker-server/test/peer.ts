@@ -3,14 +3,14 @@ import { bigramBackend } from '@tiltyard/testkit'
 
 import { tinkerServer, type TinkerServer, type TinkerServerOptions } from '../src/index.ts'
 
-export interface Answered {
+interface Answered {
   readonly status: number
   readonly headers: Headers
   readonly bytes: Uint8Array
   readonly json: Record<string, unknown>
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly method?: string
   readonly headers?: Record<string, string>
   readonly signal?: AbortSignal

@@ -8,7 +8,7 @@ import { randomStream } from '@tiltyard/core'
 const run = promisify(execFile)
 
 /** Ids that the tiny model knows; the tokenizer beside it knows more. */
-export const VOCABULARY = 2_048
+const VOCABULARY = 2_048
 
 const config = {
   architectures: ['Qwen3ForCausalLM'],

@@ -63,7 +63,7 @@ export function wireDatum(datum: Datum, loss: LossName): WireDatum {
 }
 
 /** Bytes that a datum takes, as the service's limit for one request counts them. */
-export function estimateBytes({ input, lossInputs }: WireDatum): number {
+function estimateBytes({ input, lossInputs }: WireDatum): number {
   let bytes = 0
   for (const chunk of input)
     bytes += chunk.type === 'tokens' ? 4 * chunkLength(chunk) : chunk.data.length

@@ -98,7 +98,7 @@ const stop = z.union([z.string(), z.array(z.string()), z.array(z.int())])
 /** Bodies that name numbers beyond 2^53 are read with `readJson`, which leaves those as text. */
 const big = z.union([z.int(), z.string().regex(/^\d+$/)])
 
-export const sampleRequest = z.object({
+const sampleRequest = z.object({
   num_samples: z.int().min(1).optional(),
   prompt: modelInput,
   sampling_params: z.object({
