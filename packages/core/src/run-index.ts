@@ -128,6 +128,8 @@ export interface RunIndex extends Contract<'run-index/1'> {
   episodes(run: string, filter?: EpisodeFilter): AsyncIterable<EpisodeSummary>
   /** @throws NotFoundError */
   episode(run: string, key: EpisodeKey): Promise<EpisodeRecord>
+  /** As `episodes`, with everything about each; cheaper than asking for them one by one. Absent: ask one by one. */
+  records?(run: string, filter?: EpisodeFilter): AsyncIterable<EpisodeRecord>
   /** Absent when the index can't look after itself. */
   readonly upkeep?: RunUpkeep
   close(): Promise<void>

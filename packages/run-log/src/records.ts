@@ -7,6 +7,7 @@ import {
   type EpisodeEvent,
   type EpisodeKey,
   type EpisodeRecord,
+  type EpisodeSummary,
   type FailureEvent,
   type RunEvent,
   type ScoreEvent,
@@ -17,7 +18,7 @@ import type { BlobStore } from './blobs.ts'
 import { unpack } from './blocks.ts'
 import { describeFault } from './claims.ts'
 import { localId, type At } from './lines.ts'
-import { readPlace, recordsOf, type PlaceReading } from './place.ts'
+import { readPlace, recordsOf, type EpisodeLines, type PlaceReading } from './place.ts'
 import { episodeSummary } from './summaries.ts'
 
 /** @throws NotFoundError when no line speaks of the episode. */
@@ -30,14 +31,23 @@ export async function readEpisode(
   const content = await readPlace({ ...reading, only: id }, key)
   const lines = content.episodes.get(id)
   const summary = lines && episodeSummary(content.place, id, lines)
-  if (lines === undefined || summary === undefined) {
+  if (lines === undefined || summary === undefined)
     throw new NotFoundError(`run "${run}" has no episode ${episodeId(key)}`)
-  }
-  const read = createRecordReader(reading.blobs)
+  const record = await recordOf(createRecordReader(reading.blobs), summary, lines)
+  const faults = content.faults.filter(({ torn }) => !torn)
+  const damage = [...faults.map(({ where, what }) => `${where}: ${what}`), record.damage]
+  const told = damage.filter((text) => text !== undefined).join('; ')
+  return { ...record, ...(told === '' ? {} : { damage: told }) }
+}
+
+/** The episode that the summary is of, with all its records. */
+export async function recordOf(
+  read: RecordReader,
+  summary: EpisodeSummary,
+  lines: EpisodeLines,
+): Promise<EpisodeRecord> {
   const events: RunEvent[] = []
-  const damage = content.faults
-    .filter(({ torn }) => !torn)
-    .map(({ where, what }) => `${where}: ${what}`)
+  const damage: string[] = []
   for (const { records, at } of recordsOf(lines)) {
     try {
       events.push(await read(records, at))

@@ -20,12 +20,13 @@ import type { BlobStore } from './blobs.ts'
 import { takeClaim } from './claim.ts'
 import { readClaims, type Claim } from './claims.ts'
 import { claimKey, type GroupPlace } from './layout.ts'
+import { localId } from './lines.ts'
 import { readLog } from './log.ts'
 import { decodeName, encodeName } from './names.ts'
 import { UNFINISHED } from './outline.ts'
 import { readPlace } from './place.ts'
 import { listPlaces, placesThatMayHold } from './places.ts'
-import { readEpisode } from './records.ts'
+import { createRecordReader, readEpisode, recordOf } from './records.ts'
 import { readRunState, summaryOf } from './run-state.ts'
 import { episodeSummaries, groupSummaries } from './summaries.ts'
 import { createUpkeep } from './upkeep/upkeep.ts'
@@ -83,6 +84,12 @@ export function blobRunIndex({
       if (epoch === 1) await blobs.remove(claimKey(folder, { epoch, number })).catch(() => {})
       throw error
     }
+  }
+  const contentsFor = async function* (run: string, filter: EpisodeFilter) {
+    const claims = await claimsOf(run)
+    const folder = folderOf(run)
+    const all = await listPlaces(blobs, folder, filter)
+    yield* contents(run, claims, await placesThatMayHold(blobs, folder, all, filter))
   }
   const contents = async function* (
     run: string,
@@ -151,12 +158,18 @@ export function blobRunIndex({
       for await (const content of contents(run, claims, places)) yield* groupSummaries(content)
     },
     async *episodes(run, filter = {}) {
-      const claims = await claimsOf(run)
-      const folder = folderOf(run)
-      const all = await listPlaces(blobs, folder, filter)
-      const places = await placesThatMayHold(blobs, folder, all, filter)
-      for await (const content of contents(run, claims, places))
+      for await (const content of contentsFor(run, filter))
         yield* episodeSummaries(content).filter((episode) => isWanted(episode, filter))
+    },
+    async *records(run, filter = {}) {
+      const read = createRecordReader(blobs)
+      for await (const content of contentsFor(run, filter)) {
+        for (const summary of episodeSummaries(content)) {
+          const lines = content.episodes.get(localId(summary.key))
+          if (lines !== undefined && isWanted(summary, filter))
+            yield await recordOf(read, summary, lines)
+        }
+      }
     },
     async episode(run, key) {
       const claims = await claimsOf(run)

@@ -129,6 +129,17 @@ export function listCases(promise: RunIndexPromise): readonly ConformanceCase[] 
       assert.deepEqual(await found({ end: 'turns' }), ['train/step-0001/g0/m0/a0'])
     }),
 
+    promise('records in bulk are those that one by one would be', async ({ claim, other }) => {
+      const writer = await claim('one')
+      await record(writer, filterable())
+      if (other.records === undefined) return
+      const single = await Promise.all(
+        (await all(other.episodes('one', { step: 1 }))).map(({ key }) => other.episode('one', key)),
+      )
+      assert.equal(single.length, 3)
+      assert.deepEqual(await all(other.records('one', { step: 1 })), single)
+    }),
+
     promise(
       'groups tell their task, members, mean reward and why they were dropped',
       async (bench) => {
