@@ -6,4 +6,6 @@ export default defineConfig({
   target: 'node20',
   sourcemap: true,
   clean: true,
+  // tsup takes what is optional for a part of the bundle.
+  external: ['onnxruntime-node'],
 })
