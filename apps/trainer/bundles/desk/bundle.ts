@@ -11,19 +11,14 @@ const findByNameZip = defineTool({
   description: 'User id of a customer.',
   parameters: z.object({ first_name: z.string(), last_name: z.string(), zip: z.string() }),
   run: ({ first_name, last_name, zip }, { universe }) =>
-    userId(
-      universe.state,
-      ({ name, ...customer }) =>
-        same(name.first, first_name) && same(name.last, last_name) && customer.zip === zip,
-    ),
+    userId(universe.state.users, [first_name, last_name, zip]),
 })
 
 const findByEmail = defineTool({
   name: 'find_user_id_by_email',
   description: 'User id of a customer.',
   parameters: z.object({ email: z.string() }),
-  run: ({ email }, { universe }) =>
-    userId(universe.state, (customer) => same(customer.email, email)),
+  run: ({ email }, { universe }) => userId(universe.state.users, [email]),
 })
 
 const orderStatus = defineTool({
@@ -37,13 +32,31 @@ const orderStatus = defineTool({
   },
 })
 
-function userId(store: Store, wanted: (customer: Store['users'][string]) => boolean): string {
-  for (const [id, customer] of Object.entries(store.users)) if (wanted(customer)) return id
-  throw new ToolError('user not found')
+type Users = Store['users']
+
+/** User ids by what a customer is found by. A universe's tables never change, so each is gone through once. */
+const directories = new WeakMap<Users, ReadonlyMap<string, string>>()
+
+function userId(users: Users, findBy: readonly string[]): string {
+  const directory = directories.get(users) ?? directoryOf(users)
+  directories.set(users, directory)
+  const id = directory.get(directoryKey(findBy))
+  if (id === undefined) throw new ToolError('user not found')
+  return id
 }
 
-function same(left: string, right: string): boolean {
-  return left.toLowerCase() === right.toLowerCase()
+function directoryOf(users: Users): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(users).flatMap(([id, { name, zip, email }]) => [
+      [directoryKey([name.first, name.last, zip]), id],
+      [directoryKey([email]), id],
+    ]),
+  )
+}
+
+/** The case of names and addresses doesn't count. */
+function directoryKey(parts: readonly string[]): string {
+  return JSON.stringify(parts).toLowerCase()
 }
 
 const facts = new RegExp(`\\b(?:[a-z]+_[a-z]+_\\d{4}|${statuses.join('|')})\\b`, 'g')
