@@ -37,6 +37,9 @@ export interface DeadlineOptions {
   readonly clock?: Clock
 }
 
+// An abort without a reason makes an error with its stack, which would be most of a deadline's cost.
+const finished = new Error('the work came to its end')
+
 /**
  * Runs `work` with a signal that aborts at the deadline or with the outer signal, whichever comes first.
  * @throws DeadlineError at the deadline, or the outer signal's reason; also when `work` ignores its signal. What such work does later is ignored.
@@ -72,7 +75,7 @@ export async function withDeadline<T>(
   try {
     return await Promise.race([working, stopped])
   } finally {
-    over.abort()
+    over.abort(finished)
   }
 }
 
