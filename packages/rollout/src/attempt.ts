@@ -6,7 +6,6 @@ import {
   type Reward,
 } from '@tiltyard/core'
 
-import { createAlarm } from './alarm.ts'
 import type { EpisodeError } from './episode-error.ts'
 import { createEpisodeRecorder, type EpisodeRecorder } from './episode-recorder.ts'
 import {
@@ -24,7 +23,6 @@ import { episodeEvent, scoreEvent, type EpisodePlace } from './recorded.ts'
 import { appendRecord } from './run.ts'
 import { askScorer, rewardOf, soundOutcome, type Scoring, type ScoringOptions } from './scoring.ts'
 import { sequencesOf, type TokenSequence } from './sequences.ts'
-import type { SlotLease } from './slots.ts'
 
 /** What became of one attempt at an episode. */
 export type Attempt =
@@ -36,24 +34,17 @@ export type Attempt =
  * Plays an episode once: waits for a slot, opens, plays, ends, scores, closes; then, with the slot free again, judges and
  * rewards. What was opened is ended and closed exactly once, whatever happens. Never rejects.
  */
-export async function playAttempt(attempt: Omit<LifecycleOptions, 'alarm'>): Promise<Attempt> {
-  const { run, signal } = attempt
+export async function playAttempt(options: LifecycleOptions): Promise<Attempt> {
+  const { run, plan, key, signal } = options
   const slot = await run.slots.acquire(signal).catch(() => undefined)
   if (slot === undefined) return { kind: 'cancelled' }
-  const alarm = createAlarm(run.clock)
+  let played: Attempt | Scored
   try {
-    return await playWithSlot({ ...attempt, alarm }, slot)
+    run.notify({ type: 'start', key, task: plan.task })
+    played = await playInSlot(options)
   } finally {
     slot.release()
-    alarm.close()
   }
-}
-
-async function playWithSlot(options: LifecycleOptions, slot: SlotLease): Promise<Attempt> {
-  const { run, plan, key } = options
-  run.notify({ type: 'start', key, task: plan.task })
-  const played = await playInSlot(options)
-  slot.release()
   const attempt = played.kind === 'scored' ? await conclude(options, played) : played
   if (attempt.kind === 'cancelled') run.notify({ type: 'cancelled', key })
   return attempt
@@ -127,7 +118,7 @@ function overAlready({ error }: Ending): Attempt {
   return error === undefined ? { kind: 'cancelled' } : { kind: 'failed', error }
 }
 
-function scoringOptions({ run, signal, alarm }: LifecycleOptions): ScoringOptions {
+function scoringOptions({ run, signal }: LifecycleOptions): ScoringOptions {
   const { scoreMs, graceMs, cancelMs } = run.waits
   return {
     attempts: run.scoreAttempts,
@@ -135,7 +126,7 @@ function scoringOptions({ run, signal, alarm }: LifecycleOptions): ScoringOption
     graceMs,
     cancelMs,
     signal,
-    alarm,
+    alarms: run.alarms,
   }
 }
 

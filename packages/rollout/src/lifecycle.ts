@@ -11,8 +11,8 @@ import {
   type GroupPlan,
 } from '@tiltyard/core'
 
-import { createAlarm, type Alarm } from './alarm.ts'
-import { envEpisode } from './env-episode/env-episode.ts'
+import { createAlarms } from './alarms.ts'
+import { episodeOf } from './env-episode/env-episode.ts'
 import { EpisodeError, phaseOf } from './episode-error.ts'
 import type { EpisodeRecorder } from './episode-recorder.ts'
 import type { PolicyLease } from './options.ts'
@@ -29,8 +29,6 @@ export interface LifecycleOptions {
   readonly run: Run
   /** Cancels the attempt. */
   readonly signal: AbortSignal
-  /** For its steps, which follow each other. */
-  readonly alarm: Alarm
   /** Told of what was opened. @throws ConfigError when it is in use already. */
   readonly onOpen: (opened: Env | Episode) => void
   /** Told of what fails beside the attempt: scoring, closing. */
@@ -60,7 +58,7 @@ export function failedEnding(
 export async function openEpisode(
   options: LifecycleOptions,
 ): Promise<{ readonly episode: Episode } | Ending> {
-  const { plan, key, run, signal, alarm } = options
+  const { plan, key, run, signal } = options
   const { openMs, graceMs, cancelMs } = run.waits
   const stop = new AbortController()
   let opening: Promise<Env | Episode> | undefined
@@ -76,7 +74,7 @@ export async function openEpisode(
       signal,
       cancelMs,
       stop,
-      alarm,
+      alarms: run.alarms,
     },
   )
   if (result.kind === 'failed') return failedEnding(options, 'open', result.error)
@@ -101,7 +99,10 @@ function adopt(
   try {
     options.onOpen(opened)
     return {
-      episode: opened.specVersion === 'episode/1' ? opened : envEpisode(opened, options.run),
+      episode:
+        opened.specVersion === 'episode/1'
+          ? opened
+          : episodeOf(opened, options.run, options.run.alarms),
     }
   } catch (error) {
     return failedEnding(options, 'open', error)
@@ -114,10 +115,12 @@ async function dispose(
   opened: Env | Episode,
   ending: Ending,
 ): Promise<void> {
-  const alarm = createAlarm(options.run.clock)
-  await endEpisode({ ...options, alarm }, opened, ending)
-  await closeEpisode({ ...options, alarm }, opened)
-  alarm.close()
+  // The group may be over by now, and its alarms closed.
+  const alarms = createAlarms(options.run.clock)
+  const own = { ...options, run: { ...options.run, alarms } }
+  await endEpisode(own, opened, ending)
+  await closeEpisode(own, opened)
+  alarms.close()
 }
 
 /** Plays to the end: of the play itself, of its time, or of the run's patience. */
@@ -126,7 +129,7 @@ export async function playOpened(
   episode: Episode,
   recorder: EpisodeRecorder,
 ): Promise<Ending> {
-  const { key, run, signal, alarm } = options
+  const { key, run, signal } = options
   const { graceMs, cancelMs } = run.waits
   let lease: PolicyLease
   try {
@@ -144,7 +147,7 @@ export async function playOpened(
     signal,
     cancelMs,
     stop,
-    alarm,
+    alarms: run.alarms,
   })
   lease.release()
   if (result.kind === 'late' && result.end.kind === 'leftBehind')
@@ -212,7 +215,7 @@ export async function closeEpisode(
  * What went wrong with it, if anything. Ending and closing are never called off, only given less time once the run is cancelled.
  */
 async function bounded(
-  { run, signal, alarm }: LifecycleOptions,
+  { run, signal }: LifecycleOptions,
   waitingFor: string,
   work: () => Promise<void>,
 ): Promise<unknown> {
@@ -220,7 +223,7 @@ async function bounded(
   const time = signal.aborted
     ? { milliseconds: cancelMs }
     : { milliseconds: endMs, signal, cancelMs }
-  const result = await settle(work, { waitingFor, graceMs: 0, alarm, ...time })
+  const result = await settle(work, { waitingFor, graceMs: 0, alarms: run.alarms, ...time })
   const end = result.kind === 'late' ? result.end : result
   if (end.kind === 'done') return undefined
   if (end.kind === 'failed') return end.error

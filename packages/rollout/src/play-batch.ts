@@ -46,5 +46,6 @@ export async function* playBatch(
     cancellation.cancel(new Error('the rest of the batch is not wanted any more'))
     await Promise.all(playing)
     cancellation.unlink()
+    run.alarms.close()
   }
 }

@@ -33,7 +33,12 @@ export async function playGroup(
   key: GroupKey,
   options: RolloutOptions,
 ): Promise<PlayedGroup> {
-  return playGroupOf(createRun(options), plan, key)
+  const run = createRun(options)
+  try {
+    return await playGroupOf(run, plan, key)
+  } finally {
+    run.alarms.close()
+  }
 }
 
 /** As `playGroup`, with options that were checked before. */

@@ -8,7 +8,7 @@ import {
   type RunEvent,
 } from '@tiltyard/core'
 
-import { createAlarm } from './alarm.ts'
+import { createAlarms, type Alarms } from './alarms.ts'
 import { DEFAULT_RETRIES, type FailurePolicy } from './failure-policy.ts'
 import type { RolloutEvent, RolloutOptions, Waits } from './options.ts'
 import { checkRolloutOptions } from './schemas.ts'
@@ -23,6 +23,8 @@ export interface Run extends RolloutOptions {
   readonly scoreAttempts: number
   readonly logger: Logger
   readonly clock: Clock
+  /** For all deadlines. Closed by whoever made the run. */
+  readonly alarms: Alarms
   readonly wallClock: () => number
   /** Tells the observer, which can't break anything. */
   notify(event: RolloutEvent): void
@@ -33,7 +35,7 @@ const DEFAULT_SCORE_ATTEMPTS = 2
 /** @throws ConfigError */
 export function createRun(options: RolloutOptions): Run {
   checkRolloutOptions(options)
-  const logger = options.logger ?? silentLogger
+  const { logger = silentLogger, clock = systemClock } = options
   return {
     ...options,
     limits: options.limits ?? {},
@@ -41,7 +43,8 @@ export function createRun(options: RolloutOptions): Run {
     failures: options.failures ?? { kind: 'retry', retries: DEFAULT_RETRIES },
     scoreAttempts: options.scoreAttempts ?? DEFAULT_SCORE_ATTEMPTS,
     logger,
-    clock: options.clock ?? systemClock,
+    clock,
+    alarms: createAlarms(clock),
     wallClock: options.wallClock ?? Date.now,
     notify: guardedObserver(options.observer, logger),
   }
@@ -72,19 +75,17 @@ function guardedObserver(
  * @throws what the record said.
  */
 export async function appendRecord(run: Run, event: RunEvent, signal: AbortSignal): Promise<void> {
-  const { writer, waits, clock } = run
+  const { writer, waits, alarms } = run
   if (writer === undefined) return
   const { cancelMs } = waits
   const time = signal.aborted ? { milliseconds: cancelMs } : { signal, cancelMs }
   const waitingFor = `the record to take an event of kind ${event.type}`
-  const alarm = createAlarm(clock)
   const result = await settle(() => writer.append(event), {
     waitingFor,
     graceMs: 0,
-    alarm,
+    alarms,
     ...time,
   })
-  alarm.close()
   const end = result.kind === 'late' ? result.end : result
   if (end.kind === 'failed') throw end.error
   if (end.kind === 'leftBehind') throw new DeadlineError(waitingFor, cancelMs)

@@ -11,7 +11,7 @@ import {
   type Score,
 } from '@tiltyard/core'
 
-import type { Alarm } from './alarm.ts'
+import type { Alarms } from './alarms.ts'
 import { settle } from './settle.ts'
 
 export interface ScoringOptions {
@@ -21,7 +21,7 @@ export interface ScoringOptions {
   readonly graceMs: number
   readonly cancelMs: number
   readonly signal: AbortSignal | undefined
-  readonly alarm: Alarm
+  readonly alarms: Alarms
 }
 
 /** An outcome, or why there is none: the scorer's last error. `cancelled`: the signal came first. */
@@ -35,7 +35,7 @@ export async function askScorer(
   score: (signal: AbortSignal) => Promise<EpisodeOutcome>,
   options: ScoringOptions,
 ): Promise<Scoring> {
-  const { attempts, milliseconds, graceMs, cancelMs, signal, alarm } = options
+  const { attempts, milliseconds, graceMs, cancelMs, signal, alarms } = options
   let error: unknown
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const waitingFor = 'the score of an episode'
@@ -47,7 +47,7 @@ export async function askScorer(
       cancelMs,
       signal,
       stop,
-      alarm,
+      alarms,
     })
     if (result.kind === 'done') return { kind: 'scored', outcome: result.value }
     if (result.kind === 'late' && result.cause === 'signal') return { kind: 'cancelled' }

@@ -1,6 +1,6 @@
 import { asError, DeadlineError } from '@tiltyard/core'
 
-import type { Alarm } from './alarm.ts'
+import type { Alarms } from './alarms.ts'
 
 /** How foreign work came to an end of its own. */
 type WorkEnd<T> =
@@ -29,8 +29,7 @@ export interface SettleOptions {
   readonly cancelMs?: number | undefined
   /** Tells the work to stop. Absent: the work can't be told. */
   readonly stop?: AbortController
-  /** Used by nobody else until the work is settled. */
-  readonly alarm: Alarm
+  readonly alarms: Alarms
 }
 
 /**
@@ -39,11 +38,12 @@ export interface SettleOptions {
  * begun.
  */
 export function settle<T>(work: () => Promise<T> | T, options: SettleOptions): Promise<Settled<T>> {
-  const { waitingFor, milliseconds, graceMs, signal, cancelMs, stop, alarm } = options
+  const { waitingFor, milliseconds, graceMs, signal, cancelMs, stop } = options
   if (signal?.aborted === true) {
     const error = asError(signal.reason)
     return Promise.resolve({ kind: 'late', cause: 'signal', error, end: { kind: 'failed', error } })
   }
+  const alarm = options.alarms.alarm()
   return new Promise((resolve) => {
     let late: { readonly cause: 'deadline' | 'signal'; readonly error: Error } | undefined
 

@@ -8,6 +8,7 @@ import {
   type PolicyHandle,
 } from '@tiltyard/core'
 
+import type { Alarms } from '../alarms.ts'
 import type { PlayOptions } from '../options.ts'
 import { playEnv } from './play-env.ts'
 
@@ -16,6 +17,11 @@ import { playEnv } from './play-env.ts'
  * @throws ConfigError when `env` fulfils another contract.
  */
 export function envEpisode(env: Env, options: PlayOptions = {}): Episode {
+  return episodeOf(env, options)
+}
+
+/** As `envEpisode`, with alarms that outlive the play. */
+export function episodeOf(env: Env, options: PlayOptions, alarms?: Alarms): Episode {
   checkContract('env', 'env/1', env)
   let isPlayed = false
   let ended: Promise<void> | undefined
@@ -26,7 +32,7 @@ export function envEpisode(env: Env, options: PlayOptions = {}): Episode {
     async play(policy: PolicyHandle, context: PlayContext): Promise<EndReason> {
       if (isPlayed) throw new StateError('an episode is played once; open another')
       isPlayed = true
-      return playEnv(env, policy, context, options)
+      return playEnv(env, policy, context, options, alarms)
     },
     end(reason) {
       ended ??= started(() => env.end(reason))

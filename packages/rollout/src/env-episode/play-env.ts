@@ -16,6 +16,7 @@ import {
   type Step,
 } from '@tiltyard/core'
 
+import { createAlarms, type Alarms } from '../alarms.ts'
 import { EpisodeError } from '../episode-error.ts'
 import type { PlayOptions, Waits } from '../options.ts'
 import { replySeed } from '../seeds.ts'
@@ -28,16 +29,26 @@ import { createWatch, type Watch } from './watch.ts'
 const DEFAULT_MIN_REPLY_TOKENS = 2
 
 /** Plays an Env to its end: sample, record, step, go on. Every way out is a reason; only what broke is thrown. */
-export function playEnv(
+export async function playEnv(
   env: Env,
   policy: PolicyHandle,
   context: PlayContext,
   options: PlayOptions,
+  alarms?: Alarms,
 ): Promise<EndReason> {
   const waits = { ...waitDefaults, ...options.waits }
   const clock = options.clock ?? systemClock
-  const watch = createWatch(context.signal, clock, waits.graceMs)
-  return watch.bound(playOn({ env, policy, context, options, waits, clock, watch }))
+  const own = alarms === undefined ? createAlarms(clock) : undefined
+  const watch = createWatch(context.signal, alarms ?? own!, waits.graceMs)
+  // A play that doesn't heed its signal must not keep the process alive by its timers.
+  const close = () => own?.close()
+  context.signal.addEventListener('abort', close, { once: true })
+  try {
+    return await watch.bound(playOn({ env, policy, context, options, waits, clock, watch }))
+  } finally {
+    context.signal.removeEventListener('abort', close)
+    close()
+  }
 }
 
 interface Player {

@@ -1,6 +1,6 @@
-import { DeadlineError, type Clock, type FailurePhase } from '@tiltyard/core'
+import { DeadlineError, type FailurePhase } from '@tiltyard/core'
 
-import { createAlarm } from '../alarm.ts'
+import type { Alarms } from '../alarms.ts'
 import { EpisodeError } from '../episode-error.ts'
 
 interface WaitFor {
@@ -20,16 +20,16 @@ export interface Watch {
   bound<T>(play: Promise<T>): Promise<T>
 }
 
-export function createWatch(outer: AbortSignal, clock: Clock, graceMs: number): Watch {
+export function createWatch(outer: AbortSignal, alarms: Alarms, graceMs: number): Watch {
   const controller = new AbortController()
-  const alarm = createAlarm(clock)
+  const alarm = alarms.alarm()
   let expired: EpisodeError | undefined
   let leaveBehind: ((error: EpisodeError) => void) | undefined
 
   const abort = () => {
     controller.abort(outer.reason)
     // How long the play may take to stop is the outer caller's to say.
-    alarm.close()
+    alarm.clear()
   }
   const expire = ({ phase, what, milliseconds }: WaitFor) => {
     const error = new DeadlineError(what, milliseconds)
@@ -65,7 +65,7 @@ export function createWatch(outer: AbortSignal, clock: Clock, graceMs: number): 
         })
       } finally {
         outer.removeEventListener('abort', abort)
-        alarm.close()
+        alarm.clear()
       }
     },
   }
