@@ -25,7 +25,7 @@ export interface Call {
   readonly handles?: readonly number[]
   /** Milliseconds for which it is tried again. Default: the option; 0 for one try. */
   readonly retries?: number
-  /** A try whose answer got lost may have been carried out; then a 409 means that it was. Default: tried again. */
+  /** `refuse`: a 409 that stays after a few tries is a real one, such as a name that is taken. Default: tried again as long as others. */
   readonly conflict?: 'retry' | 'refuse'
   readonly waits?: boolean
   /** Signed with this in place of the present credential. */
@@ -44,6 +44,7 @@ const FIRST_DELAY_MS = 500
 const LONGEST_DELAY_MS = 10_000
 const LONGEST_ASKED_DELAY_MS = 60_000
 const BILLING_PAUSE_MS = 5_000
+const CONFLICT_TRIES = 3
 
 export function createCaller(
   options: CheckedOptions,
@@ -94,7 +95,6 @@ export function createCaller(
     const idempotencyKey = `tiltyard-${crypto.randomUUID()}`
     const began = clock.now()
     const budget = call.retries ?? deadlines.retries
-    let lost = false
     let renewed = false
     for (let tries = 0; ; tries += 1) {
       let failure: TiltyardError
@@ -113,13 +113,11 @@ export function createCaller(
           await clock.sleep(BILLING_PAUSE_MS, call.signal)
           continue
         }
-        if (!isRetried(call, response, lost)) throw failure
-        if (response.status >= 500) lost = true
+        if (!isRetried(call, response, tries)) throw failure
         delay = askedDelay(response)
       } catch (error) {
         if (call.signal.aborted) throw asError(call.signal.reason)
         if (TiltyardError.is(error) && error.code !== 'DEADLINE') throw error
-        lost = true
         failure = unreachable(call, error, baseUrl, credentials.scrub)
       }
       const pause = delay ?? backoff(tries)
@@ -159,11 +157,11 @@ export function parseJson(operation: string, { body, status }: WireResponse): un
   }
 }
 
-function isRetried(call: Call, response: WireResponse, lost: boolean): boolean {
+function isRetried(call: Call, response: WireResponse, tries: number): boolean {
   const asked = response.header('x-should-retry')
   if (asked === 'true') return true
   if (asked === 'false') return false
-  if (response.status === 409) return call.conflict !== 'refuse' || lost
+  if (response.status === 409) return call.conflict !== 'refuse' || tries + 1 < CONFLICT_TRIES
   return response.status === 408 || response.status === 429 || response.status >= 500
 }
 

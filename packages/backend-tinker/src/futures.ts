@@ -103,7 +103,8 @@ export function createFutures(
           await clock.sleep(BILLING_PAUSE_MS, signal)
           continue
         }
-        if (status === 400) {
+        // What a proxy may have made up is asked again a few times: asking changes nothing.
+        if (status === 400 || status === 409) {
           badRequests += 1
           if (badRequests > MAX_BAD_REQUESTS) throw failure()
           continue
@@ -144,7 +145,7 @@ export function createFutures(
 
 /** All that mean something here; whatever else comes is thrown by the call. */
 const statuses = [
-  400, 402, 404, 408, 410, 429, 500, 501, 502, 503, 504, 520, 521, 522, 523, 524, 529,
+  400, 402, 404, 408, 409, 410, 429, 500, 501, 502, 503, 504, 520, 521, 522, 523, 524, 529,
 ]
 
 interface FutureAnswer {

@@ -156,6 +156,20 @@ describe('the order of calls', () => {
   })
 })
 
+/** Saves while the first `count` tries meet a conflict. */
+const conflicts = async (count: number) => {
+  const clock = simulatedClock()
+  const made = trainingService(({ path }) =>
+    path === '/save_weights' && made.service.at(path).length <= count
+      ? json({ detail: 'already exists' }, 409)
+      : undefined,
+  )
+  const learner = await learnerOf(made, { clock })
+  const began = clock.now()
+  const saving = clock.drive(learner.save('one'))
+  return { saving, clock, began }
+}
+
 describe('when answers get lost', () => {
   test('a request is repeated under its number, with its bytes; each is carried out once', async () => {
     const lost = new Set<string>()
@@ -203,22 +217,12 @@ describe('when answers get lost', () => {
     expect(learner.steps).toBe(0)
   })
 
-  test('a name that is taken fails at once; after a lost answer it is asked for again', async () => {
-    let tries = 0
-    const taken = trainingService(({ path }) =>
-      path === '/save_weights' ? json({ detail: 'already exists' }, 409) : undefined,
-    )
-    await expect((await learnerOf(taken)).save('one')).rejects.toThrow('already exists')
-    expect(taken.service.at('/save_weights')).toHaveLength(1)
-    const lossy = trainingService(({ path }) => {
-      if (path !== '/save_weights') return undefined
-      tries += 1
-      if (tries === 1) throw new TypeError('reset')
-      return tries === 2 ? json({ detail: 'in progress' }, 409) : undefined
-    })
-    const clock = simulatedClock()
-    const learner = await learnerOf(lossy, { clock })
-    await expect(clock.drive(learner.save('one'))).resolves.toEqual({
+  test('a name that is taken fails within seconds; a conflict that passes is none', async () => {
+    const taken = await conflicts(Number.POSITIVE_INFINITY)
+    await expect(taken.saving).rejects.toThrow('already exists')
+    expect(taken.clock.now() - taken.began).toBeLessThan(3_000)
+    const passing = await conflicts(1)
+    await expect(passing.saving).resolves.toEqual({
       path: 'tinker://s:train:0/weights/one',
       kind: 'training',
     })
