@@ -8,11 +8,12 @@ import { type Loading, sentenceOf } from './loading.ts'
 /** The split of all tasks; no eval may take its name. */
 export const ALL_TASKS = 'all'
 
-/** The evals' tasks by name, those of the manifest first. */
+/** The evals' tasks by name, those of the manifest first. Tasks that were refused have been told of already. */
 export async function readEvals(
   loading: Loading,
   module: BundleModule,
   tasks: TaskTable,
+  refused: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const { manifest, mistakes, source, context } = loading
   const evals = new Map<string, readonly string[]>()
@@ -22,11 +23,12 @@ export async function readEvals(
     if (evals.has(name)) mistakes.add(at(), `two evals are called "${name}"`)
     const seen = new Set<string>()
     for (const [index, id] of ids.entries()) {
-      if (!tasks.has(id)) mistakes.add(at(index), `eval "${name}": ${unknownTask(id, tasks)}`)
+      if (!tasks.has(id) && !refused.has(id))
+        mistakes.add(at(index), `eval "${name}": ${unknownTask(id, tasks)}`)
       if (seen.has(id)) mistakes.add(at(index), `eval "${name}": task "${id}" is listed twice`)
       seen.add(id)
     }
-    if (ids.length === 0) mistakes.add(at(), `eval "${name}" has no tasks`)
+    if (ids.length === 0 && refused.size === 0) mistakes.add(at(), `eval "${name}" has no tasks`)
     evals.set(name, ids)
   }
   for (const [name, spec] of Object.entries(manifest.evals ?? {})) {

@@ -29,13 +29,13 @@ export async function loadBundle(folder: string, options: LoadOptions = {}): Pro
   const { manifest, files, mistakes } = loading
   const module = await readModule(loading)
   if (module === undefined) {
-    taskTable(await readTasks(loading, {}), mistakes)
+    taskTable((await readTasks(loading, {})).placed, mistakes)
     return mistakes.fail(nameOf(folder))
   }
   const tools = await readTools(loading, module)
   const steps = readSteps(loading, module)
   const universe = await readUniverse(loading, module)
-  const placed = await readTasks(loading, module)
+  const { placed, refused } = await readTasks(loading, module)
   const tasks = taskTable(placed, mistakes)
   const users = module.users ?? {}
   const taskFiles = await checkTasks(
@@ -50,8 +50,8 @@ export async function loadBundle(folder: string, options: LoadOptions = {}): Pro
     },
     mistakes,
   )
-  const evals = await readEvals(loading, module, tasks)
-  const reward = readReward(loading, steps, placed)
+  const evals = await readEvals(loading, module, tasks, refused)
+  const reward = readReward(loading, placed)
   const system = await readSystem(loading, module)
   const sandbox = await readSandbox(loading)
   const secrets = readSecrets(loading)

@@ -11,7 +11,7 @@ import { defined } from './defined.ts'
 import { folderFiles } from './files.ts'
 import { type Loading, sentenceOf } from './loading.ts'
 import { lineOfName, placeIn } from './module.ts'
-import { type PlacedTask, readModuleTasks, readTaskLines } from './tasks.ts'
+import { type PlacedTask, readModuleTasks, type ReadTasks, readTaskLines } from './tasks.ts'
 import { loadTool } from './tools.ts'
 
 /** The bundle's tools in the manifest's order. */
@@ -96,15 +96,12 @@ export async function readUniverse(
   return jsonUniverse({})
 }
 
-export async function readTasks(
-  loading: Loading,
-  module: BundleModule,
-): Promise<readonly PlacedTask[]> {
+export async function readTasks(loading: Loading, module: BundleModule): Promise<ReadTasks> {
   const { manifest, mistakes, source, files, context } = loading
-  const placed: PlacedTask[] = []
+  const read: ReadTasks = { placed: [], refused: new Set() }
   for (const [index, file] of (manifest.tasks ?? []).entries()) {
     try {
-      placed.push(...readTaskLines(file, await files.text(file), mistakes))
+      readTaskLines(file, await files.text(file), mistakes, read)
     } catch (error) {
       mistakes.addAt(source, ['tasks', index], `the tasks can't be read: ${sentenceOf(error)}`)
     }
@@ -112,7 +109,7 @@ export async function readTasks(
   if (module.tasks !== undefined) {
     const path = manifest.module ?? ''
     try {
-      placed.push(...readModuleTasks(path, await module.tasks(context), mistakes))
+      readModuleTasks(path, await module.tasks(context), mistakes, read)
     } catch (error) {
       mistakes.add(
         placeIn(files.folder, error) ?? path,
@@ -126,15 +123,16 @@ export async function readTasks(
       [],
       'there are no tasks; name files under "tasks", or export a function "tasks"',
     )
-  return placed
+  return read
 }
 
 /** The manifest's rule, or the only step's; undefined when whoever plays must name one. */
 export function readReward(
   { manifest, mistakes, source }: Loading,
-  steps: readonly LoadedStep[],
   placed: readonly PlacedTask[],
 ): RewardRule | undefined {
+  // Also the steps whose verifier is missing: that mistake has been told of.
+  const steps = manifest.steps.map(({ name, weight = 1 }) => ({ name, weight }))
   const all = steps.map(({ name }) => name)
   const sets = new Map(
     placed.map(({ task }) => [(task.steps ?? all).join('\n'), task.steps ?? all]),

@@ -2,7 +2,7 @@ import { NotFoundError, nearest } from '@tiltyard/core'
 
 import type { TaskTable } from '../bundle.ts'
 import { type Task, type TaskInput, taskSchema } from '../task.ts'
-import type { Mistakes } from './mistakes.ts'
+import type { JsonSource, Mistakes } from './mistakes.ts'
 
 /** A task with where it is written. */
 export interface PlacedTask {
@@ -10,18 +10,22 @@ export interface PlacedTask {
   readonly where: string
 }
 
+/** The tasks that were read, and the ids of those that were refused: evals may name them without a further mistake. */
+export interface ReadTasks {
+  readonly placed: PlacedTask[]
+  readonly refused: Set<string>
+}
+
 /** Reads a file with one task a line. Empty lines don't count. Every broken line is a mistake. */
 export function readTaskLines(
   file: string,
   text: string,
   mistakes: Mistakes,
-): readonly PlacedTask[] {
-  return text.split('\n').flatMap((line, index) => {
-    if (line.trim() === '') return []
-    const place = `${file}:${index + 1}`
-    const task = mistakes.read({ file, text: line, place }, taskSchema)
-    return task === undefined ? [] : [{ task, where: place }]
-  })
+  into: ReadTasks,
+): void {
+  for (const [index, line] of text.split('\n').entries())
+    if (line.trim() !== '')
+      readTask({ file, text: line, place: `${file}:${index + 1}` }, mistakes, into)
 }
 
 /** Checks the tasks that a module made. */
@@ -29,12 +33,34 @@ export function readModuleTasks(
   file: string,
   inputs: readonly TaskInput[],
   mistakes: Mistakes,
-): readonly PlacedTask[] {
-  return inputs.flatMap((input, index) => {
-    const place = `${file} tasks[${index}]`
-    const task = mistakes.read({ file, text: JSON.stringify(input), place }, taskSchema)
-    return task === undefined ? [] : [{ task, where: place }]
-  })
+  into: ReadTasks,
+): void {
+  for (const [index, input] of inputs.entries())
+    readTask(
+      { file, text: JSON.stringify(input), place: `${file} tasks[${index}]` },
+      mistakes,
+      into,
+    )
+}
+
+function readTask(
+  source: Required<JsonSource>,
+  mistakes: Mistakes,
+  { placed, refused }: ReadTasks,
+): void {
+  const task = mistakes.read(source, taskSchema)
+  if (task !== undefined) placed.push({ task, where: source.place })
+  else refused.add(idIn(source.text) ?? source.place)
+}
+
+/** The id of a task that was refused, if that much can be read. */
+function idIn(text: string): string | undefined {
+  try {
+    const { id } = JSON.parse(text) as { readonly id?: unknown }
+    return typeof id === 'string' ? id : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** The tasks by id. A repeated id is a mistake that names both places. */
