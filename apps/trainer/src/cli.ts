@@ -14,4 +14,4 @@ process.exitCode = await main(process.argv.slice(2), {
 })
 // A recipe's plugin may hold a server or timer open; the program is over all the same.
 setTimeout(() => process.exit(), LINGER_MS).unref()
-process.stdin.unref()
+if ('unref' in process.stdin) process.stdin.unref()

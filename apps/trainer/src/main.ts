@@ -2,9 +2,11 @@ import { TiltyardError } from '@tiltyard/core'
 import { Command, CommanderError } from 'commander'
 
 import { bundleCommand } from './commands/bundle.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { evalCommand } from './commands/eval.ts'
 import { indexCommand } from './commands/index.ts'
 import { playCommand, type PlayInput } from './commands/play.ts'
+import { serveCommand } from './commands/serve.ts'
 import { trainCommand } from './commands/train.ts'
 import { exitCodes, explain, type Terminal } from './exit.ts'
 
@@ -24,7 +26,15 @@ export async function main(
       writeErr: (text) => terminal.stderr.write(text),
     })
     .exitOverride()
-  for (const add of [trainCommand, evalCommand, playCommand, indexCommand, bundleCommand]) {
+  for (const add of [
+    trainCommand,
+    evalCommand,
+    playCommand,
+    serveCommand,
+    indexCommand,
+    bundleCommand,
+    doctorCommand,
+  ]) {
     add(program, terminal, done)
   }
   try {

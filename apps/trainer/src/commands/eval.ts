@@ -56,7 +56,7 @@ async function runEvaluation(
     env: terminal.env,
   })
   try {
-    const chosen = await choose(config, flags)
+    const chosen = await chooseSampler(config, flags)
     const run = await freeRunName(config.index, `${chosen.run}-eval`)
     screen.line(`evaluating ${chosen.what}; the plays are recorded as ${run}`)
     const reports = await evaluate(defineTraining({ ...config, run }), chosen, {
@@ -82,9 +82,10 @@ interface Chosen {
   readonly what: string
 }
 
-async function choose(
+/** Which weights a person named: a run's checkpoint, or the model. @throws NotFoundError saying what there is. */
+export async function chooseSampler(
   { index, model, run: recipeRun }: TrainingConfig,
-  flags: EvalFlags,
+  flags: Pick<EvalFlags, 'run' | 'step' | 'model'>,
 ): Promise<Chosen> {
   const run = flags.run ?? recipeRun
   if (flags.model === true) return { of: { model }, step: 0, run, what: `${model} as it is` }

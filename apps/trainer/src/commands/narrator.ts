@@ -23,7 +23,7 @@ export interface Narrator {
 }
 
 export function createNarrator(screen: Screen, { config }: Training): Narrator {
-  const { bold, dim, yellow } = paint(screen)
+  const { bold, dim } = paint(screen)
   const total = config.steps ?? config.dataset.batches
   const of = total === undefined ? '' : `/${total}`
   let playing: { readonly step: number; groups: number; episodes: number } | undefined
@@ -34,7 +34,7 @@ export function createNarrator(screen: Screen, { config }: Training): Narrator {
     )
   }
   const warmStart = ({ step, steps, values, timing, evaluations }: SupervisedReport) => {
-    const line = `warm start ${step + 1}/${steps}  loss ${number(values['optim/loss_per_token'], 3)}  ${rate(timing['rate/trained_tokens'])}`
+    const line = `warm start ${step + 1}/${steps}  loss ${number(values['train_mean_nll'], 3)}  ${rate(timing['rate/trained_tokens'])}`
     const every = Math.max(1, Math.ceil(steps / (WARM_START_LINES - 1)))
     if (step === 0 || step + 1 === steps || (step + 1) % every === 0) screen.line(line)
     else screen.status(line)
@@ -90,7 +90,6 @@ export function createNarrator(screen: Screen, { config }: Training): Narrator {
       } else {
         screen.status(line)
       }
-      for (const { message } of report.warnings) screen.line(`${yellow('warning:')} ${message}`)
     },
   }
 }

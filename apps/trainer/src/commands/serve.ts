@@ -1,0 +1,124 @@
+import { createGateway, serveGateway } from '@tiltyard/gateway'
+import { tinkerServer } from '@tiltyard/tinker-server'
+import type { TrainingConfig } from '@tiltyard/train'
+import type { Command } from 'commander'
+
+import { exitCodes, type Terminal } from '../exit.ts'
+import { screenLogger } from '../output/logger.ts'
+import { createScreen } from '../output/screen.ts'
+import { importModule, pickExport } from '../recipe.ts'
+import { wholeNumber } from './arguments.ts'
+import { chooseSampler } from './eval.ts'
+import { isTraining } from './training-recipe.ts'
+
+interface ServeFlags {
+  readonly host?: string
+  readonly port?: number
+  readonly key?: readonly string[]
+  readonly run?: string
+  readonly step?: number
+  readonly model?: boolean
+  readonly export?: string
+}
+
+/** Serves what a recipe trains: the service's protocol over its backend, or one of its policies to agents. */
+export function serveCommand(
+  program: Command,
+  terminal: Terminal,
+  done: (code: number) => void,
+): void {
+  const serve = program
+    .command('serve')
+    .description('serve a recipe’s backend or policy on this machine')
+  place(
+    serve.command('tinker').description('the Tinker protocol over the recipe’s backend'),
+  ).action(async (recipe: string, flags: ServeFlags) => {
+    await serving(recipe, flags, terminal, async ({ backend, renderer }, logger) => {
+      const server = tinkerServer({
+        backend,
+        logger,
+        endTokens: renderer.stop.tokens,
+        ...(flags.key === undefined ? {} : { keys: flags.key }),
+      })
+      const address = await server.listen(placeOf(flags))
+      return { line: `serving the Tinker protocol at ${address}`, close: () => server.close() }
+    })
+    done(exitCodes.success)
+  })
+
+  place(
+    serve
+      .command('gateway')
+      .description('an OpenAI-compatible endpoint over a checkpoint, with a page to try it'),
+  )
+    .option('--run <name>', 'the run whose checkpoint is served (default: the recipe’s)')
+    .option('--step <n>', 'its checkpoint after so many steps (default: the newest)', wholeNumber)
+    .option('--model', 'the untrained model instead')
+    .action(async (recipe: string, flags: ServeFlags) => {
+      await serving(recipe, flags, terminal, async (config) => {
+        const { of, what } = await chooseSampler(config, flags)
+        const sampler = await config.backend.sampler(of)
+        const [key] = flags.key ?? []
+        const gateway = createGateway({
+          serving: key === undefined ? {} : { key },
+          policies: {
+            policy: { sampler, renderer: config.renderer, sampling: config.sampling ?? {} },
+          },
+        })
+        const server = await serveGateway(gateway, placeOf(flags))
+        const address = `http://${server.host}:${server.port}`
+        return {
+          line: `serving ${what} at ${address}/v1 (try it at ${address}/)`,
+          close: async () => {
+            await server.close()
+            await gateway.close()
+          },
+        }
+      })
+      done(exitCodes.success)
+    })
+}
+
+function placeOf({ host, port }: ServeFlags) {
+  return { ...(host === undefined ? {} : { host }), ...(port === undefined ? {} : { port }) }
+}
+
+/** Serves until the first interrupt, then closes everything in order. */
+async function serving(
+  recipe: string,
+  flags: ServeFlags,
+  terminal: Terminal,
+  start: (
+    config: TrainingConfig,
+    logger: ReturnType<typeof screenLogger>,
+  ) => Promise<{ readonly line: string; readonly close: () => Promise<void> }>,
+): Promise<void> {
+  const { config } = pickExport(recipe, await importModule(recipe), {
+    what: 'training (what defineTraining returns)',
+    is: isTraining,
+    name: flags.export,
+  })
+  const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
+  try {
+    const { line, close } = await start(config, screenLogger(screen))
+    screen.line(line)
+    screen.line('Ctrl-C ends it')
+    const { soft } = terminal.interrupts
+    if (!soft.aborted)
+      await new Promise((resolve) => soft.addEventListener('abort', resolve, { once: true }))
+    await close()
+  } finally {
+    await config.backend.close()
+    await config.index.close()
+  }
+}
+
+/** What every face takes. */
+function place(command: Command): Command {
+  return command
+    .argument('<recipe>')
+    .option('--host <address>', 'beyond this machine a key is needed (default: 127.0.0.1)')
+    .option('--port <n>', 'default: any that is free', wholeNumber)
+    .option('--key <secret...>', 'keys that are let in')
+    .option('--export <name>', 'which export of the recipe, when it has several')
+}
