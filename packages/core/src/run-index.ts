@@ -96,6 +96,7 @@ export interface RunDetails {
   readonly record: RunRecord
   readonly summary: RunSummary
   readonly steps: readonly StepEvent[]
+  /** In the order in which they were recorded. */
   readonly metrics: readonly MetricsEvent[]
   /** Those not deleted, by step. */
   readonly checkpoints: readonly CheckpointEvent[]

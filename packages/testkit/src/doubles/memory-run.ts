@@ -102,7 +102,7 @@ export function runDetails(run: MemoryRun): RunDetails {
     record: run.record,
     summary: runSummary(run),
     steps: ofType(events, 'step').toSorted((a, b) => a.step - b.step),
-    metrics: ofType(events, 'metrics').toSorted((a, b) => a.step - b.step),
+    metrics: ofType(events, 'metrics'),
     checkpoints: ofType(events, 'checkpoint')
       .filter(({ deleted }) => deleted !== true)
       .toSorted((a, b) => a.step - b.step),

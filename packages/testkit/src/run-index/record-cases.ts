@@ -53,7 +53,8 @@ export function recordCases(promise: RunIndexPromise): readonly ConformanceCase[
       }
       const end: RunEvent = { type: 'end', status: 'failed', step: 1, at: 1_764_000_009_000 }
       const deleted: RunEvent = { type: 'checkpoint', step: 1, name: 'step-1', deleted: true }
-      const events = [...stepOfEvents(0), ...stepOfEvents(1), deleted, failure, end]
+      const late: RunEvent = { ...metricsEvent(0, 0.5), split: 'eval' }
+      const events = [...stepOfEvents(0), ...stepOfEvents(1), late, deleted, failure, end]
       await record(writer, events)
       const details = await bench.other.run('one')
       const ofType = (type: RunEvent['type']) => events.filter((event) => event.type === type)
