@@ -2,7 +2,14 @@ export * from './config/control.ts'
 export * from './config/options.ts'
 export * from './config/training.ts'
 export { assembleEpisode, type PolicyDatum } from './data/assemble.ts'
-export { judgeGroup, type JudgedGroup, type Untrained, type Verdict } from './data/prepare.ts'
+export {
+  judgeGroup,
+  untrainedReasons,
+  type JudgedGroup,
+  type JudgeOptions,
+  type Untrained,
+  type Verdict,
+} from './data/prepare.ts'
 export {
   interleave,
   type InterleavedSource,

@@ -12,6 +12,8 @@ export interface RunControl {
   readonly start?: 'new' | 'resume' | 'either'
   /** Differences that a resumed run may have; others are refused. Default none. */
   readonly allowChanges?: readonly Change[]
+  /** Refuse to go on where the same bytes are not promised: on another executor. Default false: a warning. */
+  readonly exact?: boolean
   /** Go on although another process seems to write the run; it is fenced. Default false. */
   readonly takeOver?: boolean
   /** Ends softly: the step under way is finished, or dropped if it has not trained yet; then a checkpoint is saved. */

@@ -14,7 +14,7 @@ const count = z.int().nonnegative()
 const fraction = z.number().min(0).max(1)
 
 /** An object that fulfils a contract, told by its version literal. */
-export function contract<T extends Contract<string>>(version: T['specVersion']): z.ZodType<T> {
+function contract<T extends Contract<string>>(version: T['specVersion']): z.ZodType<T> {
   return z.custom<T>(
     (value) => versionOf(value) === version,
     `expected an object with specVersion "${version}"`,
@@ -57,7 +57,7 @@ const schedule = z.strictObject({
   floor: fraction.optional(),
 })
 
-export const optimizerSchema = z.strictObject({
+const optimizerSchema = z.strictObject({
   learningRate: positive,
   beta1: fraction.optional(),
   beta2: fraction.optional(),
@@ -67,7 +67,7 @@ export const optimizerSchema = z.strictObject({
   schedule: schedule.optional(),
 })
 
-export const checkpointsSchema = z.strictObject({
+const checkpointsSchema = z.strictObject({
   every: count.optional(),
   rolling: count.optional(),
   atStart: z.boolean().optional(),

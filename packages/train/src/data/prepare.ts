@@ -4,20 +4,21 @@ import type { PlayedEpisode, PlayedGroup } from '@tiltyard/rollout'
 import type { AdvantageOptions } from '../config/options.ts'
 import { groupAdvantages, isConstant } from '../objective/advantages.ts'
 
-/** Why an episode that was played does not train. */
-export type Untrained =
-  /** Its group's rewards are all equal. */
-  | 'constant'
-  /** Its group has fewer than two rewards to compare. */
-  | 'alone'
-  /** It has no reward. */
-  | 'unscored'
-  /** Nothing that it sampled may be trained. */
-  | 'no_tokens'
-  /** Its group was played by weights that are too old. */
-  | 'stale'
-  /** The run ended before its group's turn. */
-  | 'unused'
+/**
+ * Why an episode that was played does not train. `constant`: its group's rewards are all equal. `alone`: its group has no second
+ * reward to compare. `unscored`: it has no reward. `no_tokens`: nothing that it sampled may be trained. `stale`: weights sampled
+ * it that are too old by now. `unused`: the run ended before its group's turn. A dropped group, and bad data, say what happened.
+ */
+export const untrainedReasons = [
+  'constant',
+  'alone',
+  'unscored',
+  'no_tokens',
+  'stale',
+  'unused',
+] as const
+
+export type Untrained = (typeof untrainedReasons)[number]
 
 /** Begins the reason of an episode whose tokens break a rule of training data; what was wrong follows. */
 export const BAD_DATA = 'bad data: '

@@ -15,13 +15,13 @@ export interface Shape {
 }
 
 /** A run of groups for the learner; the last of a step has `last`. */
-export interface Part {
+interface Part {
   readonly groups: readonly GroupRef[]
   readonly updates: number
   readonly last: boolean
 }
 
-export interface StaleGroup {
+interface StaleGroup {
   readonly ref: GroupRef
   readonly fate: 'replay' | 'drop'
 }

@@ -4,6 +4,9 @@ import { refKey, type GroupRef } from './composer.ts'
 import type { ScheduleInput } from './schedule.ts'
 import type { PipelineOptions, PipelineWork, Played } from './work.ts'
 
+/** What plays get to end after they were cancelled: most of the 2 s that an abort has. */
+const CANCEL_MS = 1_500
+
 /** The reading and playing that goes on beside the learner. */
 export interface Plays<Group> {
   read(batch: number): void
@@ -102,7 +105,7 @@ export function createPlays<Plan, Group, Result, Report>(
     abandon(refs) {
       for (const ref of refs) underWay.get(refKey(ref))?.abort.abort()
     },
-    async close({ clock = systemClock, cancelMs = 2_000 }) {
+    async close({ clock = systemClock, cancelMs = CANCEL_MS }) {
       cancelled.abort()
       const tasks = [...underWay.values()].map(({ done }) => done)
       if (tasks.length === 0) return

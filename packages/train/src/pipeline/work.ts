@@ -12,7 +12,7 @@ export interface Played<Group> {
 }
 
 /** Learner calls that were made; `settled` has their results. Wrapped, so that awaiting the making is not awaiting the results. */
-export interface Issued<Result> {
+interface Issued<Result> {
   /** Optimizer steps among them. */
   readonly updates: number
   readonly settled: Promise<Result>
@@ -54,7 +54,7 @@ export interface PipelineOptions {
   /** Ends at the next whole step. */
   readonly stop?: AbortSignal | undefined
   readonly clock?: Clock
-  /** Milliseconds that plays get to end after they were cancelled. Default 2,000. */
+  /** Milliseconds that plays get to end after they were cancelled. Default 1,500. */
   readonly cancelMs?: number
 }
 

@@ -12,7 +12,7 @@ import {
 import type { ResolvedCheckpoints } from '../config/defaults.ts'
 import { metricLabel } from '../metrics/numbers.ts'
 
-export type CheckpointKind = 'full' | 'rolling' | 'final'
+type CheckpointKind = 'full' | 'rolling' | 'final'
 
 /** A checkpoint whose calls were made. */
 export interface SavingCheckpoint {

@@ -2,10 +2,10 @@ import { asError, summarizeError, withDeadline, type RunEvent } from '@tiltyard/
 
 import type { Session } from './session.ts'
 
-/** Milliseconds that record and learner get, each, to take leave of a run that failed or was aborted. */
-const LEAVE_MS = 500
+/** Milliseconds that the record, and then all that is to be closed, get to take leave of a run: shorter after an abort, which has 2 s in all. */
+const LEAVE_MS = { failed: 750, aborted: 250 }
 
-export interface EndOfRun {
+interface EndOfRun {
   readonly end: 'completed' | 'interrupted'
   /** Steps done in all. */
   readonly steps: number
@@ -30,9 +30,11 @@ export function createEnding(session: Session): Ending {
   const closing: (() => Promise<void>)[] = [() => writer.close()]
   let hasFailed = false
 
+  const isAborted = () => control.signal?.aborted === true
   const bounded = async (waitingFor: string, work: () => Promise<void>) => {
+    const milliseconds = isAborted() ? LEAVE_MS.aborted : LEAVE_MS.failed
     try {
-      await withDeadline(work, { waitingFor, milliseconds: LEAVE_MS, clock })
+      await withDeadline(work, { waitingFor, milliseconds, clock })
     } catch (error) {
       logger.warn('a part of the run was left behind', { error: summarizeError(error).message })
     }
@@ -42,7 +44,7 @@ export function createEnding(session: Session): Ending {
     hasFailed = true
     session.end(asError(cause))
     const error = summarizeError(cause)
-    const aborted = control.signal?.aborted === true
+    const aborted = isAborted()
     const end: RunEvent = {
       type: 'end',
       status: aborted ? 'interrupted' : 'failed',
@@ -59,10 +61,9 @@ export function createEnding(session: Session): Ending {
 
   const close = async () => {
     session.end(new Error('the run is over'))
-    for (const each of closing) {
-      if (hasFailed) await bounded('a part of the run to close', each)
-      else await each()
-    }
+    if (hasFailed)
+      await Promise.all(closing.map((each) => bounded('a part of the run to close', each)))
+    else for (const each of closing) await each()
   }
 
   return {

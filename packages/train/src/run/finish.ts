@@ -84,7 +84,7 @@ export function stepValues(finished: Finished, context: StepContext, totals: Tot
 }
 
 /** What a step adds to the sums. */
-export function totalsOfStep(finished: Finished, stale: readonly TrainingGroup[]): Partial<Totals> {
+function totalsOfStep(finished: Finished, stale: readonly TrainingGroup[]): Partial<Totals> {
   const episodes = [...finished.groups.map(({ group }) => group), ...stale].flatMap(
     ({ played }) => played.episodes,
   )

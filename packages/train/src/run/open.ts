@@ -1,6 +1,6 @@
 import {
+  ConfigError,
   NotFoundError,
-  silentLogger,
   type Backend,
   type CheckpointEvent,
   type JsonValue,
@@ -60,6 +60,9 @@ export async function openRun(options: OpenRunOptions): Promise<OpenedRun> {
     { seed: record.seed, fingerprints: options.fingerprints },
     control.allowChanges ?? [],
   )
+  const elsewhere = executorWarnings(details.record, record)
+  if (control.exact === true && elsewhere[0] !== undefined)
+    throw new ConfigError('exact', [{ at: 'executor', message: elsewhere[0].message }])
   const { chosen, warnings } = await newestUsable(details, options)
   const from = chosen?.step ?? 0
   const finished =
@@ -85,7 +88,7 @@ export async function openRun(options: OpenRunOptions): Promise<OpenedRun> {
     totals: last?.totals ?? {},
     ...(last === undefined ? {} : { position: last.position }),
     finished,
-    warnings: [...warnings, ...executorWarnings(details.record, record)],
+    warnings: [...warnings, ...elsewhere],
   }
 }
 
@@ -101,7 +104,7 @@ async function find({ index, record, control }: OpenRunOptions): Promise<RunDeta
 /** The checkpoint of the most steps whose parts are all there: its weights, and the record of the step before it. */
 async function newestUsable(
   { record, checkpoints, steps }: RunDetails,
-  { backend, control }: OpenRunOptions,
+  { backend }: OpenRunOptions,
 ): Promise<{
   readonly chosen: CheckpointEvent | undefined
   readonly warnings: readonly Warning[]
@@ -116,22 +119,20 @@ async function newestUsable(
     const { name, step, training } = candidate
     if (step > 0 && !recorded.has(step - 1)) passed.push(`${name} (step ${step} was not recorded)`)
     else if (await store.exists(training!))
-      return { chosen: candidate, warnings: olderCheckpoint(record.name, passed, name, control) }
+      return { chosen: candidate, warnings: olderCheckpoint(record.name, passed, name) }
     else passed.push(`${name} (its weights are gone)`)
   }
-  return { chosen: undefined, warnings: olderCheckpoint(record.name, passed, undefined, control) }
+  return { chosen: undefined, warnings: olderCheckpoint(record.name, passed, undefined) }
 }
 
 function olderCheckpoint(
   run: string,
   passed: readonly string[],
   chosen: string | undefined,
-  { logger = silentLogger }: RunControl,
 ): readonly Warning[] {
   if (passed.length === 0) return []
   const instead = chosen === undefined ? 'the run begins again' : `the run goes on from ${chosen}`
   const message = `unusable checkpoints of "${run}": ${passed.join(', ')}; ${instead}`
-  logger.warn(message, { run })
   return [{ code: 'older_checkpoint', message }]
 }
 

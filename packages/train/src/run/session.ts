@@ -115,3 +115,8 @@ export async function openLearner(
   const message = `the optimizer did not come back with ${opened.checkpoint!.name}: its averages begin anew after ${made} optimizer steps`
   return { learner, warnings: [{ code: 'cold_optimizer', message }] }
 }
+
+/** Says at once what the first report will say too. */
+export function warnAtOpening(logger: Logger, warnings: readonly Warning[]): void {
+  for (const { code, message } of warnings) logger.warn(message, { code })
+}

@@ -8,7 +8,7 @@ export interface Totals {
   readonly seconds: number
 }
 
-export type TotalName = keyof Totals
+type TotalName = keyof Totals
 
 const none: Totals = {
   optimizer_steps: 0,

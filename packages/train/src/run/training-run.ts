@@ -17,7 +17,7 @@ import { trainingFingerprints } from './identity.ts'
 import { createPolicies } from './policies.ts'
 import { checkAgainstBackend, checkDivides, stepsOf } from './preflight.ts'
 import { rolloutOptions } from './rollout-options.ts'
-import { openLearner, openSession, type Session } from './session.ts'
+import { openLearner, openSession, warnAtOpening, type Session } from './session.ts'
 import { createPreparation } from './sources.ts'
 import { createTiming } from './timing.ts'
 import { createTrainingWork } from './training-work.ts'
@@ -121,6 +121,7 @@ async function openTraining(
   if (isWarm && start === undefined) return undefined
   const { learner, warnings } = await openLearner(session, start)
   ending.closes(() => learner.close())
+  warnAtOpening(logger, [...opened.warnings, ...warnings])
 
   const pipeline = resolvePipeline(config.pipeline)
   const checkpoints = createCheckpoints({

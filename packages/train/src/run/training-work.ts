@@ -230,7 +230,8 @@ export function createTrainingWork(parts: TrainingParts): TrainingWork {
         lastSaved = checkpoint
       }
       const report = stepReport(finished, context, values)
-      for (const { message, code } of report.warnings) logger.warn(message, { code, step })
+      const own = report.warnings.slice(context.warnings.length)
+      for (const { message, code } of own) logger.warn(message, { code, step })
       return report
     },
 

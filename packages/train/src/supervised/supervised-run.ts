@@ -6,7 +6,7 @@ import { describeSupervised } from '../run/describe.ts'
 import { createEnding } from '../run/ending.ts'
 import { supervisedFingerprints } from '../run/identity.ts'
 import { checkModel } from '../run/preflight.ts'
-import { openLearner, openSession, type Session } from '../run/session.ts'
+import { openLearner, openSession, warnAtOpening, type Session } from '../run/session.ts'
 import { renderExamples } from './examples.ts'
 import { createSupervisedSteps, type SupervisedSteps } from './supervised-steps.ts'
 
@@ -25,6 +25,7 @@ export async function* superviseRun(
     ending.closes(() => learner.close())
     session.notify({ type: 'begin', run: config.run, from, resumed })
     const before = [...session.opened.warnings, ...warnings]
+    warnAtOpening(session.logger, before)
     run = createSupervisedSteps({ config, session, learner, warnings: before, ...rendered })
     yield* run.reports()
   } catch (error) {

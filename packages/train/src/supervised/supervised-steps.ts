@@ -154,7 +154,7 @@ export function createSupervisedSteps(parts: SupervisedParts): SupervisedSteps {
       ...(checkpoint === undefined ? {} : { checkpoint }),
       warnings: [...warnings, ...own],
     }
-    for (const { code, message } of report.warnings) logger.warn(message, { code, step })
+    for (const { code, message } of own) logger.warn(message, { code, step })
     warnings = []
     return report
   }

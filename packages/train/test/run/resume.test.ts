@@ -116,7 +116,7 @@ describe('going on with a run', () => {
       expect(await metricsOf(place)).toEqual(whole.metrics)
     }
     expect(aborts).toBeGreaterThan(15)
-  }, 30_000)
+  }, 60_000)
 
   test('statement 96: a checkpoint whose weights are gone is passed over with a plain message', async () => {
     const place = newPlace()
@@ -235,8 +235,28 @@ describe('going on with a run', () => {
       ...place.backend,
       describe: async () => ({ ...(await place.backend.describe()), executor: 'another machine' }),
     }
+    await expect(
+      trainThere({ ...place, backend: elsewhere }, config(), { ...resume, exact: true }),
+    ).rejects.toThrow('goes on on "another machine"')
     const { reports } = await trainThere({ ...place, backend: elsewhere }, config(), resume)
     expect(reports[0]!.warnings.map(({ code }) => code)).toContain('other_executor')
+  })
+
+  test('F81: going on reads the records of the run, and of no episode', async () => {
+    const place = newPlace()
+    await trainSteps(place, 3)
+    const read: string[] = []
+    const index = {
+      ...place.index,
+      episode: () => Promise.reject(new Error('an episode was read')),
+      episodes() {
+        read.push('episodes')
+        return place.index.episodes('letters')
+      },
+    }
+    const { reports } = await trainThere({ ...place, index }, config(), resume)
+    expect(reports[0]!.step).toBe(3)
+    expect(read).toEqual([])
   })
 
   test('statement 100: a run with its final checkpoint is completed, and resuming it does nothing', async () => {

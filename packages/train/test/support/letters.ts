@@ -123,7 +123,7 @@ export function letterSource(options: LetterSourceOptions = {}): TaskSource {
   }
 }
 
-export function letterTask(id: string, tags?: readonly string[]): TaskRef {
+function letterTask(id: string, tags?: readonly string[]): TaskRef {
   return { id, fingerprint: `letter ${id}`, ...(tags === undefined ? {} : { tags }) }
 }
 
@@ -145,7 +145,7 @@ function letterEnv(task: string, score: (task: string, reply: string) => number)
   }
 }
 
-export const rightRule: RewardRule = {
+const rightRule: RewardRule = {
   specVersion: 'reward-rule/1',
   name: 'right',
   check() {},

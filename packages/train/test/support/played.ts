@@ -46,7 +46,7 @@ export interface EpisodeFacts {
   readonly ms?: number
 }
 
-export function playedEpisode(facts: EpisodeFacts = {}): PlayedEpisode {
+function playedEpisode(facts: EpisodeFacts = {}): PlayedEpisode {
   const { reward, end = { kind: 'completed' }, metrics = {}, scores = {} } = facts
   const outcome: EpisodeOutcome = { end, scores, metrics }
   return {
