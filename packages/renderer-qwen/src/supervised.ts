@@ -2,6 +2,7 @@ import {
   chunksLength,
   ConfigError,
   mergeChunks,
+  unknownName,
   type Conversation,
   type Message,
   type PromptChunk,
@@ -86,7 +87,18 @@ function between(
   return ['\n', ...blocks, ...replyHeader(scene)]
 }
 
+const trainOn: ReadonlySet<TrainOn> = new Set([
+  'all_assistant_messages',
+  'last_assistant_message',
+  'last_assistant_turn',
+])
+
 function trainedReplies(messages: readonly Message[], on: TrainOn): readonly number[] {
+  if (!trainOn.has(on)) {
+    throw new ConfigError('supervised', [
+      { at: 'on', message: unknownName('mode', on, [...trainOn]) },
+    ])
+  }
   const replies = messages.flatMap(({ role }, index) => (role === 'assistant' ? [index] : []))
   if (on === 'all_assistant_messages') return replies
   if (on === 'last_assistant_message') {

@@ -108,6 +108,13 @@ describe('a conversation that the template refuses is refused', () => {
   })
 })
 
+test('a way to train that the layouts can’t express is refused by name', () => {
+  const renderer = qwenRenderer({ layout: 'qwen3', tokenizer })
+  const reply = { role: 'assistant', content: 'yes' } as const
+  const train = () => renderer.supervised({ messages: [user, reply] }, 'all_messages' as never)
+  expect(train).toThrow(/unknown mode "all_messages".*all_assistant_messages/)
+})
+
 test('the fingerprint tells options apart, and tokenizers, and nothing else', () => {
   const options: Partial<QwenRendererOptions>[] = [
     {},

@@ -1,7 +1,7 @@
 import { ConfigError } from '@tiltyard/core'
 
 /** A token beside the vocabulary: a marker. */
-export interface AddedToken {
+interface AddedToken {
   readonly id: number
   readonly content: string
 }

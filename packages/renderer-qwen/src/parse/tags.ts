@@ -17,8 +17,6 @@ export const callTags = [
   PARAMETER_CLOSE,
 ] as const
 
-export type CallTag = (typeof callTags)[number]
-
 /**
  * Which of `tags` stands at a place: one of them, `undefined` for none, or `'more'` while what is there may still become one.
  * `final` says that no text follows.
