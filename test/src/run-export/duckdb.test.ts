@@ -39,7 +39,7 @@ beforeAll(async () => {
     }
   }
   database = await (await DuckDBInstance.create()).connect()
-})
+}, 60_000)
 afterAll(async () => {
   database.closeSync()
   await rm(folder, { recursive: true })
@@ -81,7 +81,7 @@ describe.each(exportFormats)('as %s', (format) => {
 })
 
 function episodeEvents(number: number): readonly RunEvent[] {
-  const key = { split: 'train', step: number, group: 0, member: 0, attempt: 0 } as const
+  const key = { split: 'train', step: number % 5, group: 0, member: number, attempt: 0 } as const
   return [
     {
       type: 'episode',
@@ -114,7 +114,7 @@ function episodeEvents(number: number): readonly RunEvent[] {
     {
       type: 'training',
       key,
-      step: number,
+      step: key.step,
       advantage: 0.5,
       data: [{ sequence: 0, length: 3, trained: 2 }],
     },
