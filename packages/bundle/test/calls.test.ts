@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { PlayedCall } from '@tiltyard/core'
+import type { JsonValue, PlayedCall } from '@tiltyard/core'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
@@ -141,6 +141,30 @@ function recorder(parallel: boolean) {
   return { events, tool }
 }
 
+const nestedLabel = (label: JsonValue) => ({ root: { label: 'a', next: { label } } })
+
+test('a schema that refers to itself through members is checked to its depth', async () => {
+  const tree = defineTool({
+    name: 'tree',
+    parameters: {
+      type: 'object',
+      properties: { root: { $ref: '#/$defs/node' } },
+      $defs: {
+        node: {
+          type: 'object',
+          properties: { label: { type: 'string' }, next: { $ref: '#/$defs/node' } },
+        },
+      },
+    },
+    run: () => 'fits',
+  })
+  const env = await envWith([tree])
+  expect(await answers(env, call('tree', nestedLabel('b')), call('tree', nestedLabel(1)))).toEqual([
+    'fits',
+    'error: argument "root.next.label": must be string',
+  ])
+})
+
 describe('order', () => {
   const twoCalls = [call('slow', { name: 'a', ms: 20 }), call('slow', { name: 'b', ms: 1 })]
 
@@ -279,6 +303,25 @@ describe('errors', () => {
     await env.end({ kind: 'cut', by: 'tool_calls' })
     expect((await env.score(quiet())).metrics).toMatchObject({ tool_calls: 2, tool_errors: 1 })
   })
+})
+
+test('E36, E39: logs hold names and sizes, no text of prompts, arguments, results or errors', async () => {
+  const lines: unknown[] = []
+  const note = (...line: readonly unknown[]) => lines.push(line)
+  const log = { debug: note, info: note, warn: note, error: note }
+  const shout = defineTool({
+    name: 'shout',
+    parameters: z.object({ text: z.string() }),
+    run: ({ text }) => {
+      throw new Error(`MARK-ERROR ${text}`)
+    },
+  })
+  const env = await envWith([shout, echo], {}, { log })
+  await answers(env, call('shout', { text: 'MARK-ARGUMENT' }), call('echo', { zip: 'MARK-RESULT' }))
+  await env.end({ kind: 'completed' })
+  await env.score(quiet())
+  expect(JSON.stringify(lines)).toContain('shout')
+  expect(JSON.stringify(lines)).not.toContain('MARK')
 })
 
 describe('E23, F71: a long result', () => {

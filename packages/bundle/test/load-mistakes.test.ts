@@ -137,6 +137,30 @@ const fixtures: readonly {
     ],
   },
   {
+    name: 'F11: a tool whose JSON Schema refers to itself without end',
+    parts: {
+      module: {
+        tools: [
+          {
+            ...tool,
+            parameters: {
+              type: 'object',
+              properties: { tree: { $ref: '#/$defs/a' } },
+              $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } },
+            },
+          },
+        ],
+        verifiers: { always: () => 1 },
+      },
+    },
+    mistakes: [
+      {
+        at: 'bundle.mjs',
+        message: 'tool "find_user": its JSON Schema refers to itself without end, at "#/$defs/b"',
+      },
+    ],
+  },
+  {
     name: 'a tool whose parameters are no object',
     parts: {
       module: {

@@ -31,7 +31,7 @@ export function folderReader(folder: string): FolderReader {
 }
 
 /** The path in its plain form, with `/`. @throws ConfigError as `FolderReader.bytes` does. */
-export async function checkedPath(folder: string, path: string): Promise<string> {
+async function checkedPath(folder: string, path: string): Promise<string> {
   const plain = posix.normalize(path)
   if (isAbsolute(path) || path.includes('\\') || plain === '..' || plain.startsWith('../'))
     refuse(path, 'leaves the folder')

@@ -1,9 +1,16 @@
-import { type JsonObject, type JsonSchema, mistakesOf, nearest } from '@tiltyard/core'
+import {
+  type JsonObject,
+  type JsonSchema,
+  type JsonValue,
+  mistakesOf,
+  nearest,
+} from '@tiltyard/core'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 
 import type { ToolDefinition } from '../author/tool.ts'
 import type { CheckedArguments, LoadedTool } from '../bundle.ts'
+import { pointerParts, valueAt } from '../universe/pointer.ts'
 
 const toolName = /^[\w-]{1,64}$/
 
@@ -65,6 +72,9 @@ function schemaCheck(
   name: string,
   schema: JsonSchema,
 ): (args: JsonObject) => Promise<CheckedArguments> {
+  const endless = endlessReference(schema)
+  if (endless !== undefined)
+    throw new Error(`tool "${name}": its JSON Schema refers to itself without end, at "${endless}"`)
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   let validate: ReturnType<typeof ajv.compile>
   try {
@@ -81,6 +91,33 @@ function schemaCheck(
         ? { args }
         : { error: (validate.errors ?? []).map(schemaComplaint).join('; ') },
     )
+}
+
+/** A `$ref` that leads back to itself through nothing but references. */
+function endlessReference(root: JsonSchema): string | undefined {
+  const search = (value: JsonValue): string | undefined => {
+    if (typeof value !== 'object' || value === null) return undefined
+    const seen = new Set<JsonValue>()
+    let at: JsonValue | undefined = value
+    for (let ref = referenceOf(at); ref !== undefined; ref = referenceOf(at)) {
+      if (seen.has(at!)) return ref
+      seen.add(at!)
+      at = valueAt(root, pointerParts(ref.slice(1)) ?? [])
+    }
+    for (const member of Object.values(value) as readonly JsonValue[]) {
+      const found = search(member)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  return search(root)
+}
+
+/** The local reference that a schema is, or undefined. */
+function referenceOf(schema: JsonValue | undefined): string | undefined {
+  if (typeof schema !== 'object' || schema === null || !('$ref' in schema)) return undefined
+  const { $ref } = schema
+  return typeof $ref === 'string' && $ref.startsWith('#') ? $ref : undefined
 }
 
 function schemaComplaint({ instancePath, message, params }: ErrorObject): string {

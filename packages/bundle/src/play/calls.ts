@@ -38,7 +38,7 @@ export interface CallScope {
 export type ToolErrorHook = (error: unknown, call: { readonly tool: string }) => void
 
 /** A call with its answer: what is recorded of it, and what the model is shown. */
-export interface Answer {
+interface Answer {
   readonly played: PlayedCall
   readonly message: ToolMessage
   /** Whether it could be carried out and was within the limit of calls. */

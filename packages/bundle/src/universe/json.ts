@@ -70,7 +70,7 @@ function freezeAll(value: JsonValue, wide: WeakSet<object>): void {
 }
 
 /** What is wrong with a patch, or undefined when it can be applied to `root`. */
-export function patchMistake(root: JsonValue, patch: StartPatch): string | undefined {
+function patchMistake(root: JsonValue, patch: StartPatch): string | undefined {
   const parts = pointerParts(patch.path)
   if (parts === undefined || parts.length === 0)
     return `"${patch.path}" is no JSON Pointer to a member, such as /users/ann/email`
