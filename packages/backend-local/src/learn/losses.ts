@@ -1,4 +1,4 @@
-import type { Loss, LossName } from '@tiltyard/core'
+import { UnsupportedError, type Loss, type LossName } from '@tiltyard/core'
 
 import type { GraphBuilder, Value } from '../graph/builder.ts'
 
@@ -41,6 +41,8 @@ export function lossSettings(loss: Loss): LossSettings<number> {
       return { ...unused, low: loss.clipLow ?? 0, high: loss.clipHigh ?? 4 }
     case 'dro':
       return { ...unused, beta: loss.beta }
+    default:
+      return loss satisfies never
   }
 }
 
@@ -64,6 +66,8 @@ export function tokenLoss(
       return -clipped * p * advantage
     case 'dro':
       return -(p * advantage - 0.5 * beta * (p - recorded) ** 2)
+    default:
+      return name satisfies never
   }
 }
 

@@ -79,11 +79,14 @@ function encodeNode({ op, domain, inputs, outputs, attributes }: Node): Uint8Arr
 
 function encodeAttribute(name: string, value: Attribute): Uint8Array {
   const head = bytes(1, name)
-  const type = (kind: keyof typeof ATTRIBUTE_TYPE) => integer(20, ATTRIBUTE_TYPE[kind])
-  if (typeof value === 'number') return message([head, integer(3, value), type('int')])
-  if (typeof value === 'string') return message([head, bytes(4, value), type('string')])
-  if ('float' in value) return message([head, float(2, value.float), type('float')])
-  return message([head, ...value.map((item) => integer(8, item)), type('ints')])
+  if (typeof value === 'number') return message([head, integer(3, value), attributeType('int')])
+  if (typeof value === 'string') return message([head, bytes(4, value), attributeType('string')])
+  if ('float' in value) return message([head, float(2, value.float), attributeType('float')])
+  return message([head, ...value.map((item) => integer(8, item)), attributeType('ints')])
+}
+
+function attributeType(kind: keyof typeof ATTRIBUTE_TYPE): Uint8Array {
+  return integer(20, ATTRIBUTE_TYPE[kind])
 }
 
 function encodeConstant({ name, shape, data }: Constant): Uint8Array {

@@ -25,9 +25,9 @@ export function integer(number: number, value: number): Field {
 }
 
 export function float(number: number, value: number): Field {
-  const bytes = new Uint8Array(4)
-  new DataView(bytes.buffer).setFloat32(0, value, true)
-  return message([Uint8Array.from(varint(BigInt((number << 3) | FIXED32))), bytes])
+  const encoded = new Uint8Array(4)
+  new DataView(encoded.buffer).setFloat32(0, value, true)
+  return message([Uint8Array.from(varint(BigInt((number << 3) | FIXED32))), encoded])
 }
 
 /** A nested message, a string or raw bytes. */

@@ -30,7 +30,7 @@ export interface ScorePrompt {
 /** Requests by name with their arguments and results. Learner requests take effect in the order in which they are sent. */
 export interface Requests {
   describe: {
-    readonly in: Record<never, never>
+    readonly in: undefined
     readonly out: {
       readonly name: ExecutorName
       readonly version: string
