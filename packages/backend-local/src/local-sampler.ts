@@ -60,11 +60,6 @@ export function localSampler({
     }
     return ids
   }
-  /** What a prompt's first handle brings, many prompts share: a renderer puts system prompt and tools there. */
-  const sharedOf = (prompt: RenderedPrompt): number => {
-    const [root, ...rest] = lineage(prompt)
-    return rest.length === 0 ? 0 : root!.length
-  }
   return {
     specVersion: 'sampler/1',
     version,
@@ -150,4 +145,10 @@ export function checkIds(ids: Int32Array, { vocabularySize }: ModelShape): void 
       `token ${at} is ${ids[at]}; the model has ids from 0 to ${vocabularySize - 1}. Is it the model's own tokenizer?`,
     )
   }
+}
+
+/** What a prompt's first handle brings, many prompts share: a renderer puts system prompt and tools there. */
+function sharedOf(prompt: RenderedPrompt): number {
+  const [root, ...rest] = lineage(prompt)
+  return rest.length === 0 ? 0 : root!.length
 }

@@ -20,21 +20,21 @@ export interface NodeOptions {
 
 /** Collects nodes in an order in which they can run. */
 export interface GraphBuilder {
-  input(name: string, type: ElementType, shape: readonly Dimension[]): Value
-  constant(shape: readonly number[], data: Float32Array): Value
+  readonly input: (name: string, type: ElementType, shape: readonly Dimension[]) => Value
+  readonly constant: (shape: readonly number[], data: Float32Array) => Value
   /** A constant list of whole numbers, such as the target of a Reshape. */
-  integers(values: readonly number[]): Value
-  node(op: string, inputs: readonly Value[], options?: NodeOptions): Value
+  readonly integers: (values: readonly number[]) => Value
+  readonly node: (op: string, inputs: readonly Value[], options?: NodeOptions) => Value
   /** A node of several outputs. */
-  nodes(
+  readonly nodes: (
     op: string,
     inputs: readonly Value[],
     count: number,
     options?: NodeOptions,
-  ): readonly Value[]
-  output(name: string, value: Value): void
+  ) => readonly Value[]
+  readonly output: (name: string, value: Value) => void
   /** The graph without what no output needs. */
-  build(): Graph
+  readonly build: () => Graph
 }
 
 export function graphBuilder(): GraphBuilder {
@@ -89,7 +89,7 @@ export function graphBuilder(): GraphBuilder {
         kept.push({ ...node, inputs: node.inputs.map(rename), outputs: node.outputs.map(rename) })
       }
       return {
-        nodes: kept.reverse(),
+        nodes: kept.toReversed(),
         constants: constants.filter(({ name }) => needed.has(name)),
         inputs: inputs.filter(({ name }) => needed.has(name)),
         outputs: [...outputs.values()].map((name) => ({ name, type: 'float', shape: undefined })),

@@ -1,10 +1,10 @@
 import { graphBuilder, type GraphBuilder, type Value } from '../graph/builder.ts'
-import { asMatrix, matmul, type Operations, operations } from '../graph/operations.ts'
+import { matmul, type Operations, operations } from '../graph/operations.ts'
 import { createTape, type ValueGradient } from '../graph/tape.ts'
 import { adaptedWeight, type LoraShape, trainableOf } from '../model/adapters.ts'
 import { decoder, finalStates } from '../model/decoder.ts'
-import { EMBEDDING, headName, parametersOf } from '../model/parameters.ts'
-import { type ModelShape, queriesPerKey } from '../model/shape.ts'
+import { headName, parametersOf } from '../model/parameters.ts'
+import type { ModelShape } from '../model/shape.ts'
 import type { Graph } from '../onnx/model.ts'
 import { lossSlope } from './losses.ts'
 

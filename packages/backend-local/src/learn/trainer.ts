@@ -237,7 +237,6 @@ function lazyPrograms(executor: Executor, shape: ModelShape, lora: LoraShape | u
 
 function lossFeeds(feeds: FeedMaker, data: PackedData, rows: Rows, loss: Loss): Feeds {
   const { low, high, beta } = lossSettings(loss)
-  const single = (value: number) => floats(Float32Array.of(value), [1])
   return {
     loss: wholes([lossKinds.indexOf(loss.name)]),
     weight: feeds.perToken(data.weights, rows, 0),
@@ -248,6 +247,10 @@ function lossFeeds(feeds: FeedMaker, data: PackedData, rows: Rows, loss: Loss): 
     high: single(high),
     beta: single(beta),
   }
+}
+
+function single(value: number): Feed {
+  return floats(Float32Array.of(value), [1])
 }
 
 function upstreamFeeds(

@@ -27,9 +27,6 @@ export function layerName(layer: number, name: string): string {
 
 export function parametersOf(shape: ModelShape): readonly ParameterInfo[] {
   const { vocabularySize, width, layers, heads, kvHeads, headSize, hidden, tiedEmbeddings } = shape
-  const projection = (name: string, from: number, to: number) =>
-    ({ name, shape: [from, to], kind: 'projection' }) as const
-  const norm = (name: string, length: number) => ({ name, shape: [length], kind: 'norm' }) as const
   const embedding = (name: string) =>
     ({ name, shape: [vocabularySize, width], kind: 'embedding' }) as const
   return [
@@ -53,6 +50,14 @@ export function parametersOf(shape: ModelShape): readonly ParameterInfo[] {
     norm(FINAL_NORM, width),
     ...(tiedEmbeddings ? [] : [embedding(HEAD)]),
   ]
+}
+
+function projection(name: string, from: number, to: number): ParameterInfo {
+  return { name, shape: [from, to], kind: 'projection' }
+}
+
+function norm(name: string, length: number): ParameterInfo {
+  return { name, shape: [length], kind: 'norm' }
 }
 
 export function elementsOf(shape: readonly number[]): number {

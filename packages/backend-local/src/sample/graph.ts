@@ -108,7 +108,7 @@ export function extendGraph(shape: ModelShape, withPrefix: boolean): Graph {
   const logits = product(finalStates(op, shape, weight, read), weight(headName(shape)), {
     transB: true,
   })
-  const softmax = (op: string, x: Value) => node(op, [x], { attributes: { axis: -1 } })
+  const softmax = (kind: string, x: Value) => node(kind, [x], { attributes: { axis: -1 } })
   graph.output('logprobs', softmax('LogSoftmax', logits))
   graph.output(
     'shares',

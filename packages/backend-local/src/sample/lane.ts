@@ -90,11 +90,6 @@ export function createLane({ shape, program, fixed, store, prefix, maxRows }: La
     return (at: number) => predictionAt(results, at, shape.vocabularySize)
   }
 
-  const dropCancelled = <Row extends { readonly cancelled: () => boolean }>(batch: Batch<Row>) => {
-    for (let index = batch.rows.length - 1; index >= 0; index -= 1)
-      if (batch.rows[index]!.cancelled()) batch.remove(index)
-  }
-
   const readBlock = async () => {
     dropCancelled(readings)
     while (toRead.length > 0 && readings.rows.length < Math.min(maxRows, MAX_READINGS)) {
@@ -174,6 +169,11 @@ export function createLane({ shape, program, fixed, store, prefix, maxRows }: La
       return toRead.length + toWrite.length + readings.rows.length + writings.rows.length > 0
     },
   }
+}
+
+function dropCancelled(batch: Batch<{ readonly cancelled: () => boolean }>): void {
+  for (let index = batch.rows.length - 1; index >= 0; index -= 1)
+    if (batch.rows[index]!.cancelled()) batch.remove(index)
 }
 
 /** Prompts that are read together; each brings up to a block of tokens. */

@@ -65,12 +65,6 @@ export function createPolicy(options: PolicyOptions): Policy {
   const fixed = fixedFeeds(shape, weights)
   const lane = (store: CacheStore, program: () => Promise<Program>, before?: SequenceCache) =>
     createLane({ shape, fixed, maxRows, store, program, prefix: before })
-  const place = (store: CacheStore, created: Lane, offset: number): Place => ({
-    lane: created,
-    store,
-    offset,
-    reading: new Map(),
-  })
 
   const plainStore = cacheStore(cacheBytes)
   const plain = place(
@@ -147,6 +141,10 @@ export function createPolicy(options: PolicyOptions): Policy {
       return places.some(({ lane: each }) => each.busy)
     },
   }
+}
+
+function place(store: CacheStore, lane: Lane, offset: number): Place {
+  return { lane, store, offset, reading: new Map() }
 }
 
 /** A lane with what it remembers. */

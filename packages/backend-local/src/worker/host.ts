@@ -89,6 +89,7 @@ export function createHost(
       return await new Promise((resolve, reject) => {
         const abort = () => {
           if (settle(id) === undefined) return
+          // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread, no window
           running.postMessage({ type: 'cancel', id } satisfies ToWorker)
           reject(asError(signal?.reason))
         }
