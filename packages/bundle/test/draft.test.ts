@@ -149,6 +149,15 @@ describe('a draft', () => {
     expect(state.changes()).toEqual([])
   })
 
+  test('a base that was frozen only outside is frozen all the way', () => {
+    const source = jsonUniverse(Object.freeze({ a: { b: 1 } }))
+    const { universe } = source.open([]).handle()
+    universe.update((draft) => {
+      ;(draft as unknown as { a: { b: number } }).a.b = 2
+    })
+    expect(source.open([]).state).toEqual({ a: { b: 1 } })
+  })
+
   test('refuses cycles', () => {
     const { change } = opened()
     const loop = () =>

@@ -244,6 +244,26 @@ describe('episodes', () => {
     expect(results).toEqual(Array.from({ length: 8 }, () => ['{"left":1}']))
   })
 
+  test('F25: a tool that writes to what it knows of its task, or to its arguments, changes neither task nor record', async () => {
+    const meddle = defineTool({
+      name: 'meddle',
+      parameters: { type: 'object', properties: { list: { type: 'array' } } },
+      run: (args, { task: { meta } }: ToolContext) => {
+        ;(args['list'] as unknown[]).push('more')
+        ;(meta as { level?: number }).level = 9
+      },
+    })
+    const bundle = await makeBundle({
+      module: { tools: [meddle], verifiers: { always: () => 1 } },
+      tasks: [{ id: 'a', turns: [{ prompt: 'x' }], meta: { level: 1 } }],
+    })
+    const env = await started(bundleEnv(bundle, bundle.tasks.get('a'), { seed: 1 }))
+    const step = await env.step(calls(call('meddle', { list: [1] })), stepContext())
+    expect(step.calls?.[0]?.error).toMatch(/Cannot assign to read only property 'level'/)
+    expect(step.calls?.[0]?.arguments).toEqual({ list: [1] })
+    expect(bundle.tasks.get('a').meta).toEqual({ level: 1 })
+  })
+
   test('F24: members of a group have one instance; other seeds and other tasks have others', async () => {
     const bundle = await makeBundle({
       tasks: [...task([{ prompt: 'x' }]), { id: 'b', turns: [{ prompt: 'x' }] }],

@@ -358,6 +358,22 @@ const fixtures: readonly {
     mistakes: [{ at: 'bundle.json:8', message: 'a universe is a JSON object' }],
   },
   {
+    name: 'a module’s universe that is no JSON',
+    parts: {
+      manifest: { universe: undefined },
+      module: {
+        verifiers: { always: () => 1 },
+        universe: () => ({ at: new Date(0) }) as never,
+      },
+    },
+    mistakes: [
+      {
+        at: 'bundle.json:1',
+        message: "the universe can't be read: a universe holds JSON, which has no Date",
+      },
+    ],
+  },
+  {
     name: 'B3: an eval with the name of all tasks',
     parts: { manifest: { evals: { all: { ids: ['one'] } } } },
     mistakes: [

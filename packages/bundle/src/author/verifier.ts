@@ -22,7 +22,7 @@ export interface GoldPlay<State = JsonValue> {
   readonly changes: readonly Change[]
 }
 
-/** A finished episode, as a verifier sees it. All of it is frozen. */
+/** A finished episode, as a verifier sees it. */
 export interface VerifierContext<State = JsonValue> {
   readonly task: TaskFacts & {
     /** What the task says under `expect`; an empty object when it says nothing. */

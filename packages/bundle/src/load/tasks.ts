@@ -2,6 +2,7 @@ import { NotFoundError, nearest } from '@tiltyard/core'
 
 import type { TaskTable } from '../bundle.ts'
 import { type Task, type TaskInput, taskSchema } from '../task.ts'
+import { freezeJson } from '../universe/freeze.ts'
 import type { JsonSource, Mistakes } from './mistakes.ts'
 
 /** A task with where it is written. */
@@ -49,8 +50,10 @@ function readTask(
   { placed, refused }: ReadTasks,
 ): void {
   const task = mistakes.read(source, taskSchema)
-  if (task !== undefined) placed.push({ task, where: source.place })
-  else refused.add(idIn(source.text) ?? source.place)
+  if (task !== undefined) {
+    freezeJson(task)
+    placed.push({ task, where: source.place })
+  } else refused.add(idIn(source.text) ?? source.place)
 }
 
 /** The id of a task that was refused, if that much can be read. */

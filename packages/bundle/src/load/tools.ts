@@ -88,7 +88,7 @@ function schemaCheck(
   return (args) =>
     Promise.resolve(
       validate(args)
-        ? { args }
+        ? { args: structuredClone(args) }
         : { error: (validate.errors ?? []).map(schemaComplaint).join('; ') },
     )
 }

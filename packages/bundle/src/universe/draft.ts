@@ -10,6 +10,7 @@ import {
   overlayOf,
   removed,
 } from './overlay.ts'
+import { checkScalar } from './scalar.ts'
 
 type MutableJson = string | number | boolean | null | MutableJson[] | { [key: string]: MutableJson }
 
@@ -237,24 +238,4 @@ function settle(value: unknown): JsonValue {
     } else checkScalar(member)
   }
   return Object.freeze(value) as JsonValue
-}
-
-/** @throws TypeError for what JSON has no place for. */
-function checkScalar(value: unknown): void {
-  const isJson =
-    typeof value === 'number'
-      ? Number.isFinite(value)
-      : typeof value === 'string' || typeof value === 'boolean' || value === null || isPlain(value)
-  if (!isJson) throw new TypeError(`a universe holds JSON, which has no ${nameOf(value)}`)
-}
-
-function isPlain(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return Array.isArray(value) || prototype === Object.prototype || prototype === null
-}
-
-function nameOf(value: unknown): string {
-  if (typeof value === 'object' && value !== null) return value.constructor.name
-  return typeof value === 'number' ? String(value) : typeof value
 }

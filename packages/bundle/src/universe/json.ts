@@ -2,6 +2,7 @@ import { ConfigError, type JsonValue, StateError } from '@tiltyard/core'
 
 import { changesBetween } from './compare.ts'
 import { changed, type Draft } from './draft.ts'
+import { freezeJson } from './freeze.ts'
 import { pointerParts, valueAt } from './pointer.ts'
 import type { StartPatch, Universe, UniverseSource, UniverseState } from './universe.ts'
 
@@ -12,11 +13,13 @@ type JsonRoot = JsonValue & object
 
 /**
  * Universes that share one frozen base: opening one costs no copy, and a write copies only the small objects on the way to
- * what it changes. The base is frozen in place.
+ * what it changes. The base is frozen in place. @throws TypeError when it holds what JSON has no place for.
  */
 export function jsonUniverse(base: JsonRoot): UniverseSource {
   const wide = new WeakSet<object>()
-  freezeAll(base, wide)
+  freezeJson(base, (members, size) => {
+    if (size >= WIDE_MEMBERS && !Array.isArray(members)) wide.add(members)
+  })
   return {
     kind: 'json',
     open: (start) => {
@@ -59,14 +62,6 @@ function openState(start: JsonRoot, wide: WeakSet<object>): UniverseState {
     },
     changes: () => changesBetween(start, state),
   }
-}
-
-function freezeAll(value: JsonValue, wide: WeakSet<object>): void {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return
-  const members = Object.values(value)
-  if (members.length >= WIDE_MEMBERS && !Array.isArray(value)) wide.add(value)
-  for (const member of members) freezeAll(member, wide)
-  Object.freeze(value)
 }
 
 /** What is wrong with a patch, or undefined when it can be applied to `root`. */
