@@ -97,7 +97,7 @@ export interface TinkerRest {
   setTtl(path: string, seconds: number | undefined): Promise<void>
   publishCheckpoint(path: string): Promise<void>
   unpublishCheckpoint(path: string): Promise<void>
-  /** Waits, for some minutes at most, until the service has built it. Services from 0.32 of the protocol may have none. */
+  /** Waits, for some minutes at most, until the service has built it. Newer services may have none. */
   archive(path: string): Promise<ArchiveLocation>
 }
 

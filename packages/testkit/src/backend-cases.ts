@@ -44,7 +44,10 @@ export interface BackendCasesOptions {
   readonly lacks?: Readonly<Partial<Record<BackendFeature, string>>>
 }
 
-/** What every backend promises, with all promises of its samplers and learners. */
+/**
+ * What every backend promises, with all promises of its samplers and learners. Not covered: that a checkpoint outlives its process, or
+ * a crash while it is written.
+ */
 export function backendCases(options: BackendCasesOptions): readonly ConformanceCase[] {
   const {
     create,

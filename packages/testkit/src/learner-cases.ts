@@ -21,7 +21,10 @@ import {
 import { lossCases } from './loss-cases.ts'
 import { lossOf } from './policy-data.ts'
 
-/** What every learner promises. Sequences of 8 to 16 tokens, some forty steps in all. */
+/**
+ * What every learner promises. Sequences of 8 to 16 tokens, some forty steps in all. Not covered: images, speed, memory, and Adam's
+ * formula beyond what its settings do to log-probabilities.
+ */
 export function learnerCases(options: LearnerCasesOptions): readonly ConformanceCase[] {
   const fixture = learnerFixture(options)
   const { tolerance, learningRate, adam, data, probe, seen, allowed, promise } = fixture

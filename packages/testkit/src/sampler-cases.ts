@@ -41,7 +41,10 @@ export interface SamplerCasesOptions {
   readonly lacks?: Readonly<Partial<Record<SamplerFeature, string>>>
 }
 
-/** What every sampler promises. Short prompts, a few hundred tokens in all; costs little against a live service. */
+/**
+ * What every sampler promises. Short prompts, some thousand tokens in all; costs little against a live service. Not covered: images,
+ * speed, and whether samples follow the distribution beyond their own log-probabilities.
+ */
 export function samplerCases(options: SamplerCasesOptions): readonly ConformanceCase[] {
   const { create, release, vocabulary = 64, tolerance = 1e-4, decode, lacks = {} } = options
 

@@ -13,11 +13,11 @@ export function bytesOf(array: Wide): Uint8Array {
 /** 32-bit integers as int64. */
 export function int64Bytes(array: Int32Array): Uint8Array {
   const words = new Int32Array(2 * array.length)
-  const [low, high] = hostIsLittle ? [0, 1] : [1, 0]
+  const low = hostIsLittle ? 0 : 1
   for (let index = 0; index < array.length; index += 1) {
     const value = array[index]!
     words[2 * index + low] = value
-    words[2 * index + high] = value >> 31
+    if (value < 0) words[2 * index + 1 - low] = -1
   }
   const bytes = new Uint8Array(words.buffer)
   return hostIsLittle ? bytes : swapped(bytes, 8)
