@@ -72,6 +72,10 @@ function indexOver(runs: Map<string, MemoryRun>): MemoryRunIndex {
     async *episodes(run, filter = {}) {
       for (const { summary } of episodesOf(runOf(run))) if (isWanted(summary, filter)) yield summary
     },
+    async *records(run, filter = {}) {
+      for (const record of episodesOf(runOf(run)))
+        if (isWanted(record.summary, filter)) yield record
+    },
     async episode(run, key) {
       const id = episodeId(key)
       const found = episodesOf(runOf(run)).find(({ summary }) => episodeId(summary.key) === id)
