@@ -73,8 +73,13 @@ async function settledMemory(): Promise<number> {
   return process.memoryUsage.rss()
 }
 
-/** Reports what the questions of a reader cost. */
-export async function readRun(index: RunIndex, run: string, { steps }: Size): Promise<void> {
+/** Reports what the questions of a reader cost; `spent` tells of what else an answer took, requests for instance. */
+export async function readRun(
+  index: RunIndex,
+  run: string,
+  { steps }: Size,
+  spent: () => string = () => '',
+): Promise<void> {
   const middle = Math.floor(steps / 2)
   const key = { split: 'train', step: middle, group: 2, member: 3, attempt: 0 } as const
   const questions: readonly (readonly [string, () => Promise<unknown>])[] = [
@@ -92,11 +97,15 @@ export async function readRun(index: RunIndex, run: string, { steps }: Size): Pr
     ['all steps: by an end that none has', () => count(index.episodes(run, { end: 'replies' }))],
   ]
   for (const [what, ask] of questions) {
+    spent()
     const first = await ask()
+    const cost = spent()
     const taken = await medianMs(5, ask)
-    report(what, `${ms(taken)}${typeof first === 'number' ? `  (${first} found)` : ''}`)
+    report(what, `${ms(taken)}${cost}${typeof first === 'number' ? `  (${first} found)` : ''}`)
   }
+  spent()
   const began = performance.now()
   const found = await count(index.episodes(run, { end: 'turns' }))
-  report('all steps: by an end that few have', `${ms(performance.now() - began)}  (${found} found)`)
+  const taken = ms(performance.now() - began)
+  report('all steps: by an end that few have', `${taken}${spent()}  (${found} found)`)
 }
