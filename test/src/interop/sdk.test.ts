@@ -1,18 +1,22 @@
 import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
+import { localBackend } from '@tiltyard/backend-local'
 import {
   concatIds,
   createPrompt,
   tokenChunk,
   tokenPrompt,
   type AdamParams,
+  type Backend,
   type Datum,
   type Learner,
   type Loss,
 } from '@tiltyard/core'
-import { bigramBackend } from '@tiltyard/testkit'
 import { tinkerServer, type TinkerServer } from '@tiltyard/tinker-server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -30,6 +34,17 @@ import {
 const run = promisify(execFile)
 const script = fileURLToPath(new URL('python/sdk_run.py', import.meta.url))
 const MINUTES = 60_000
+
+const shape = {
+  vocabularySize: 64,
+  width: 32,
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headSize: 8,
+  hidden: 48,
+  contextWindow: 256,
+} as const
 
 interface Evaluated {
   readonly logprobs: readonly (readonly number[])[]
@@ -153,32 +168,37 @@ const environments: readonly (readonly [string, Environment])[] = [
 for (const [name, environment] of environments) {
   describeWith(python(environment.minor), `${name} against our server`, () => {
     // The same model in the server and beside it: what the SDK sees over the wire, the contracts give here.
-    const backend = bigramBackend()
+    let folder: string
+    let backend: Backend
     let server: TinkerServer | undefined
     let seen: Seen
     let learner: Learner
 
     beforeAll(async () => {
       const interpreter = await prepare(environment)
+      folder = await mkdtemp(join(tmpdir(), 'tiltyard-sdk-'))
+      backend = localBackend({ models: { tiny: { shape } }, folder })
       server = tinkerServer({ backend })
       const url = await server.listen()
-      const { stdout } = await run(interpreter, ['-W', 'ignore', script, url, 'bigram'], {
+      const { stdout } = await run(interpreter, ['-W', 'ignore', script, url, 'tiny'], {
         env: { ...process.env, TINKER_TELEMETRY: '1' },
         maxBuffer: 64 * 1024 * 1024,
         timeout: 2 * MINUTES,
       })
       seen = JSON.parse(stdout.trim().split('\n').at(-1)!) as Seen
-      learner = await backend.learner({ model: 'bigram', adaptation: { rank: 8, seed: 3 } })
+      learner = await backend.learner({ model: 'tiny', adaptation: { rank: 8, seed: 3 } })
     }, 12 * MINUTES)
     afterAll(async () => {
       await server?.close()
+      await backend?.close()
+      if (folder !== undefined) await rm(folder, { recursive: true, force: true })
     })
 
     test('#68 the model it made is what it asked for', () => {
       expect(seen.version).toBe(name.split(' ')[3])
       expect(seen.model).toMatch(/^[\da-f-]{36}:train:0$/)
-      expect(seen.info).toEqual({ name: 'bigram', lora: true, rank: 8 })
-      expect(seen.capabilities).toEqual(['bigram'])
+      expect(seen.info).toEqual({ name: 'tiny', lora: true, rank: 8 })
+      expect(seen.capabilities).toEqual(['tiny'])
     })
 
     test('#39 #51 forward, each loss and each step give the numbers of the contracts', async () => {
@@ -243,7 +263,7 @@ for (const [name, environment] of environments) {
       expect(seen.topk.map((row) => row?.map(([id]) => id) ?? [])).toEqual(
         rows.map((row) => row.map(({ id }) => id)),
       )
-      const base = await backend.sampler({ model: 'bigram' })
+      const base = await backend.sampler({ model: 'tiny' })
       const [sampled] = await base.sample({
         prompt: createPrompt([], prompt),
         maxTokens: 6,
@@ -260,7 +280,7 @@ for (const [name, environment] of environments) {
         ['weights', false],
       ] as const) {
         const resumed = await backend.learner({
-          model: 'bigram',
+          model: 'tiny',
           adaptation: { rank: 8 },
           from,
           optimizer,
@@ -281,7 +301,7 @@ for (const [name, environment] of environments) {
       expect(seen.listed).toEqual(['sampler_weights/s1', 'weights/one'])
       expect(seen.all).toEqual([published, state])
       expect(seen.runs).toContain(seen.model)
-      expect(seen.weights_info).toEqual({ base: 'bigram', lora: true, rank: 8 })
+      expect(seen.weights_info).toEqual({ base: 'tiny', lora: true, rank: 8 })
       expect(seen.public).toEqual([true])
       expect(seen.left).toEqual(['weights/one'])
     })
@@ -292,7 +312,7 @@ for (const [name, environment] of environments) {
         model: 'unknown model "no-such-model"',
         name_taken: 'already exists',
         path: 'no checkpoint',
-        window: 'fit into 512',
+        window: '256',
         bad_request: 'max_tokens',
         rank: 'rank',
       }

@@ -168,7 +168,7 @@ seen["errors"] = {
     "model": error_of(lambda: ready(service.create_sampling_client(base_model="no-such-model"))),
     "name_taken": error_of(lambda: training.save_state("one").result()),
     "path": error_of(lambda: ready(service.create_sampling_client(model_path=state + "x"))),
-    "window": error_of(lambda: sample(max_tokens=100000)),
+    "window": error_of(lambda: sampler.compute_logprobs(types.ModelInput.from_ints([1] * 600)).result()),
     "bad_request": error_of(lambda: sample(max_tokens=0)),
     "rank": error_of(lambda: ready(service.create_lora_training_client(base_model=model, rank=0))),
 }
