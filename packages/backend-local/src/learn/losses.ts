@@ -1,4 +1,4 @@
-import { UnsupportedError, type Loss, type LossName } from '@tiltyard/core'
+import type { Loss, LossName } from '@tiltyard/core'
 
 import type { GraphBuilder, Value } from '../graph/builder.ts'
 
