@@ -10,6 +10,9 @@ const decompress = promisify(gunzip)
  */
 const BLOCK_BYTES = 128 * 1024
 
+/** A block compresses to about this much; more is given out as needed. */
+const OUTPUT_BYTES = 32 * 1024
+
 /** The fastest level: the others take twice the time for a tenth of the size. */
 const LEVEL = 1
 
@@ -38,7 +41,7 @@ export function createPacker(): Packer {
   let used = 0
 
   const closeBlock = () => {
-    const member = compress(block.subarray(0, used), { level: LEVEL, chunkSize: BLOCK_BYTES })
+    const member = compress(block.subarray(0, used), { level: LEVEL, chunkSize: OUTPUT_BYTES })
     member.catch(() => {})
     members.push(member)
     block = Buffer.alloc(0)
