@@ -83,7 +83,7 @@ function missingPackage(error: unknown): string | undefined {
   return /Cannot find (?:package|module) '((?:@[^/']+\/)?[^./'][^/']*)/.exec(error.message)?.[1]
 }
 
-const ownPackages = ['core', 'rollout', 'train'] as const
+const ownPackages = ['core', 'train'] as const
 
 /** Versions for the record: of Node, and of the packages that decide what a run does. */
 export function packageVersions(): Record<string, string> {

@@ -4,7 +4,7 @@ import type { Column, Row } from './table.ts'
 
 /** Columns that say which run, step, group and episode a row is about. */
 
-export const runColumn: Column = {
+const runColumn: Column = {
   name: 'run',
   type: 'STRING',
   about: 'name of the run',

@@ -55,7 +55,7 @@ function splitOrder(split: Split): number {
   return split === 'train' ? 0 : 1
 }
 
-export function compareText(a: string, b: string): number {
+function compareText(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
 }

@@ -2,7 +2,7 @@ import type { EpisodeRecord, RecordedMessage } from '@tiltyard/core'
 import { endName, isRewarded, isScored } from '@tiltyard/core'
 
 /** Longest tool result shown, in characters; the record has it whole. */
-export const MAX_SHOWN_CHARS = 400
+const MAX_SHOWN_CHARS = 400
 
 /** An episode as a person reads it: what was asked, called, answered and told, then the scores. */
 export function transcript(record: EpisodeRecord): readonly string[] {

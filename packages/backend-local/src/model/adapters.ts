@@ -9,8 +9,8 @@ export interface LoraShape {
   readonly alpha: number
 }
 
-export const adapterA = (name: string): string => name.replace(/weight$/, 'lora_A.weight')
-export const adapterB = (name: string): string => name.replace(/weight$/, 'lora_B.weight')
+const adapterA = (name: string): string => name.replace(/weight$/, 'lora_A.weight')
+const adapterB = (name: string): string => name.replace(/weight$/, 'lora_B.weight')
 
 /** What the optimizer changes: everything, or the adapters. */
 export function trainableOf(

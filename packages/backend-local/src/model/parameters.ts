@@ -14,7 +14,7 @@ export interface ParameterInfo {
 export type Tensors = ReadonlyMap<string, Float32Array>
 
 export const EMBEDDING = 'model.embed_tokens.weight'
-export const HEAD = 'lm_head.weight'
+const HEAD = 'lm_head.weight'
 export const FINAL_NORM = 'model.norm.weight'
 
 export function headName({ tiedEmbeddings }: ModelShape): string {
