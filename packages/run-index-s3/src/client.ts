@@ -36,7 +36,10 @@ const LONGEST_WAIT_MS = 5_000
 const LONGEST_ASKED_WAIT_MS = 30_000
 
 const DEFAULT_TIMEOUT_MS = 30_000
-const DEFAULT_ATTEMPTS = 8
+/** About a minute of waits: training goes on meanwhile. */
+const DEFAULT_ATTEMPTS = 20
+/** Somebody waits for a read. */
+const READ_ATTEMPTS = 6
 
 export function createClient(
   /** The store's, for messages. */
@@ -46,7 +49,7 @@ export function createClient(
   clock: Pick<Clock, 'sleep'> = systemClock,
 ): S3Client {
   const { region = 'us-east-1', onRequest } = options
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, attempts = DEFAULT_ATTEMPTS } = options
+  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
   const send = options.fetch ?? globalThis.fetch
   const credentials = cacheCredentials(options.credentials)
   /** Keys derived for a day, region and secret. */
@@ -86,6 +89,8 @@ export function createClient(
 
   return async (request) => {
     const { method, key, signal } = request
+    const most = options.attempts ?? DEFAULT_ATTEMPTS
+    const attempts = method === 'GET' ? Math.min(most, READ_ATTEMPTS) : most
     let last = ''
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       const began = performance.now()

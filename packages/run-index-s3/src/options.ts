@@ -19,7 +19,7 @@ export interface S3RunIndexOptions {
   readonly batchMs?: number
   /** Longest time of one request, in milliseconds. Default 30 000. */
   readonly timeoutMs?: number
-  /** How often a request is tried before it fails. Default 8; waits between them grow to some seconds. */
+  /** How often a write is tried before it fails, with waits that grow to 5 s. Default 20, about a minute. Reads: at most 6. */
   readonly attempts?: number
   /**
    * Go on where the store ignores conditions on writes: then nothing but luck keeps two trainers from writing one run.

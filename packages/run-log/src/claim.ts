@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import {
   RECORD_VERSION,
   StateError,
+  StoreError,
   type ClaimOptions,
   type NotFoundError,
   type RunRecord,
@@ -24,14 +25,18 @@ export interface Claiming {
   readonly notFound: () => Promise<NotFoundError>
 }
 
+/** Each lost race means that somebody else made headway. */
+const MAX_ATTEMPTS = 200
+
 /** Takes an epoch, or a place in the present one, by a create-only write: of many racers each gets one of its own or none. */
 export async function takeClaim(claiming: Claiming): Promise<Claim> {
   const { blobs, folder, record, options } = claiming
-  for (;;) {
+  const resumeAfterStep = options.expect === 'resume' ? options.resumeAfterStep : undefined
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     options.signal?.throwIfAborted()
     const state = await readRunState(blobs, folder)
     const wanted = await nextWriter(claiming, state)
-    const step = options.resumeAfterStep ?? state?.step
+    const step = resumeAfterStep ?? state?.step
     const claim: Claim = {
       version: RECORD_VERSION,
       ...wanted,
@@ -39,9 +44,7 @@ export async function takeClaim(claiming: Claiming): Promise<Claim> {
       process: thisProcess(),
       signOfLifeMs: claiming.signOfLifeMs,
       nonce: randomUUID(),
-      ...(options.resumeAfterStep === undefined
-        ? {}
-        : { resumeAfterStep: options.resumeAfterStep }),
+      ...(resumeAfterStep === undefined ? {} : { resumeAfterStep }),
       ...(step === undefined ? {} : { step }),
       record,
     }
@@ -49,6 +52,9 @@ export async function takeClaim(claiming: Claiming): Promise<Claim> {
     if (await blobs.create(claimKey(folder, wanted), content, options.signal)) return claim
     // Somebody else was first; look again.
   }
+  throw new StoreError(
+    `run "${record.name}" could not be claimed in ${MAX_ATTEMPTS} attempts: others were always first, or ${blobs.name} doesn't list what was just written`,
+  )
 }
 
 async function nextWriter(

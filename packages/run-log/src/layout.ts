@@ -86,7 +86,6 @@ export function parseWriter(text: string): WriterId | undefined {
 export interface Part {
   readonly name: string
   readonly bytes: number
-  readonly age: number
   readonly writer: WriterId
   readonly first: number
   readonly last: number
@@ -115,7 +114,7 @@ export function joinedName(writer: WriterId, first: number, last: number): strin
 const partPattern =
   /^([\d.]+?)(?:-(\d{6,})(?:\.\.(\d{6,}))?)?(?:\.(episodes|calls))?(\.jsonl|\.jsonl\.gz)$/
 
-export function parsePart({ name, bytes, age }: BlobInfo): Part | undefined {
+export function parsePart({ name, bytes }: BlobInfo): Part | undefined {
   const match = partPattern.exec(name)
   const writer = parseWriter(match?.[1] ?? '')
   if (match === null || writer === undefined) return undefined
@@ -123,7 +122,6 @@ export function parsePart({ name, bytes, age }: BlobInfo): Part | undefined {
   return {
     name,
     bytes,
-    age,
     writer,
     first: Number(first),
     last: Number(last),

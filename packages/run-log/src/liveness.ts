@@ -1,14 +1,27 @@
 import { createHash } from 'node:crypto'
+import { readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import process from 'node:process'
 
 import type { Claim } from './claims.ts'
 
-/** This process, without the machine's name: a digest tells only whether two claims come from one machine. */
+/**
+ * This process, without the machine's name: a digest tells only whether the process ids of two claims mean the same. Containers
+ * of one machine may share its name but not its process ids.
+ */
 export function thisProcess(): Claim['process'] {
+  const place = `${hostname()} ${processNamespace()}`
   return {
     pid: process.pid,
-    machine: createHash('sha256').update(hostname()).digest('hex').slice(0, 12),
+    machine: createHash('sha256').update(place).digest('hex').slice(0, 12),
+  }
+}
+
+function processNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return ''
   }
 }
 
@@ -27,7 +40,7 @@ export function mayLive(claim: Claim, signAge: number | undefined): boolean {
 }
 
 function isGone({ process: { pid }, claimedAt }: Claim): boolean {
-  // In a restarted container we may have the number that the dead writer had.
+  // Numbers are used again.
   if (pid === process.pid) return claimedAt < Date.now() - process.uptime() * 1_000 - 1_000
   try {
     process.kill(pid, 0)

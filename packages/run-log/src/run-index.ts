@@ -4,6 +4,7 @@ import {
   checkOptions,
   endName,
   isRewarded,
+  nearest,
   runRecordSchema,
   silentLogger,
   unknownName,
@@ -63,9 +64,9 @@ export function blobRunIndex({
   }
   const notFound = async (run: string) => {
     const names = await runNames()
-    return new NotFoundError(
-      `${unknownName('run', run, names.slice(0, MAX_NAMES))} (in ${blobs.name})`,
-    )
+    const near = nearest(run, names)
+    const told = near === undefined ? names.slice(0, MAX_NAMES) : [near]
+    return new NotFoundError(`${unknownName('run', run, told)} (in ${blobs.name})`)
   }
   async function claimsOf(run: string): Promise<readonly Claim[]> {
     const claims = await readClaims(blobs, folderOf(run))

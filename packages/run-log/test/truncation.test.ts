@@ -124,6 +124,7 @@ test.each([
     expect(broken).toEqual([])
     expect(cuts).toBeGreaterThan(500)
   },
+  60_000,
 )
 
 test('a cut, missing or foreign claim damages its run alone', async () => {

@@ -187,3 +187,12 @@ test('a run whose writer is gone is interrupted, and may be resumed at once', as
     'unknown run "one"',
   )
 })
+
+test('a store that doesn’t list what was just written is told, not asked for ever', async () => {
+  const blobs = memoryBlobs(true)
+  await claimNew(blobs)
+  const lagging = { ...blobs, list: async () => ({ blobs: [], folders: [] }) }
+  await expect(indexOver(lagging).claim(runRecord(), { expect: 'new' })).rejects.toThrow(
+    "memory doesn't list what was just written",
+  )
+})

@@ -1,5 +1,6 @@
 import { StateError, type Damage, type RunUpkeep } from '@tiltyard/core'
 
+import { forEach } from '../ahead.ts'
 import type { BlobStore } from '../blobs.ts'
 import type { Claim } from '../claims.ts'
 import { writerName } from '../layout.ts'
@@ -15,6 +16,8 @@ export interface UpkeepOptions {
   readonly claimsOf: (run: string) => Promise<readonly Claim[]>
 }
 
+const REMOVED_AT_ONCE = 16
+
 export function createUpkeep({ blobs, folderOf, claimsOf }: UpkeepOptions): RunUpkeep {
   const stateOf = async (run: string) => {
     const claims = await claimsOf(run)
@@ -24,7 +27,7 @@ export function createUpkeep({ blobs, folderOf, claimsOf }: UpkeepOptions): RunU
     return { blobs, folder, claims, living, damage: state?.claims.damage ?? [] }
   }
   const removeAll = async (waste: readonly Waste[]) => {
-    for (const { key } of waste) await blobs.remove(key)
+    await forEach(waste, REMOVED_AT_ONCE, ({ key }) => blobs.remove(key))
   }
   return {
     async *check(run) {
