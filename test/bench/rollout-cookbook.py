@@ -1,10 +1,10 @@
-"""The work of rollout.ts through tinker-cookbook with equal stubs, for the ratio: groups of 16 episodes with 8 replies of 32
-tokens and tool results of 500, a sampler that answers at once, a renderer whose tokens are ready.
+"""The work of rollout.ts through tinker-cookbook with equal stubs, for the ratio: groups of 16 episodes with 8 replies of about 30
+tokens and tool results of about 500, a sampler that answers at once. Rollouts per second of processor time.
 
-`messages` goes the way of its tool environments (messages, rendered anew for each prompt); `tokens` is its fastest way, an
-environment that hands out token lists itself.
+`messages` goes the way of its tool environments (messages, rendered anew for each prompt) with tokens that are ready; `tokens` is its
+fastest way, an environment that hands out token lists itself; `qwen`, with a `tokenizer.json`, is `messages` with its own renderer.
 
-    python test/bench/rollout-cookbook.py [groups]
+    python test/bench/rollout-cookbook.py [groups] [tokenizer.json]
 """
 
 import asyncio
@@ -22,14 +22,20 @@ from tinker_cookbook.rl.types import Env, EnvGroupBuilder, StepResult
 
 GROUP, TURNS = 16, 8
 REPLY = [7] * 31 + [1]
-LOGPROBS = [-1.0] * 32
 RESULT = [9] * 500
-TEXT = "x" * 500
+
+
+def result_of(turn: int) -> str:
+    """A tool result of about 500 tokens."""
+    return " ".join(f"item {line} costs {line * 3 % 97}" for line in range(turn, turn + 62))
 
 
 class Sampler(TokenCompleter):
+    def __init__(self, reply):
+        self.reply, self.logprobs = reply, [-1.0] * len(reply)
+
     async def __call__(self, model_input, stop, *, max_tokens=None):
-        return TokensWithLogprobs(REPLY, LOGPROBS, "stop")
+        return TokensWithLogprobs(self.reply, self.logprobs, "stop")
 
 
 class ReadyRenderer:
@@ -50,15 +56,16 @@ class ReadyRenderer:
 
 class Conversation(MessageEnv):
     def __init__(self, turns: int):
-        self.turns, self.messages = turns, [{"role": "user", "content": TEXT}]
+        self.left, self.turn = turns, 0
+        self.messages = [{"role": "user", "content": result_of(0)}]
 
     async def initial_observation(self):
         return self.messages
 
     async def step(self, message):
-        self.turns -= 1
-        self.messages += [message, {"role": "tool", "content": TEXT}]
-        return MessageStepResult(1.0 if self.turns == 0 else 0.0, self.turns == 0, self.messages)
+        self.left, self.turn = self.left - 1, self.turn + 1
+        self.messages += [message, {"role": "tool", "content": result_of(self.turn)}]
+        return MessageStepResult(1.0 if self.left == 0 else 0.0, self.left == 0, self.messages)
 
 
 class Tokens(Env):
@@ -79,39 +86,61 @@ class Tokens(Env):
         )
 
 
+class Inline(EnvFromMessageEnv):
+    """Renders at once: in threads, as it does, its tokenizer fails with "Already borrowed"."""
+
+    async def _render_in_thread(self, messages, **kwargs):
+        return self.renderer.build_generation_prompt(messages, **kwargs)
+
+
 @dataclass(frozen=True)
 class Group(EnvGroupBuilder):
-    kind: str
+    renderer: object
     turns: int
 
     async def make_envs(self) -> Sequence[Env]:
-        if self.kind == "tokens":
+        if self.renderer is None:
             return [Tokens(self.turns) for _ in range(GROUP)]
-        return [EnvFromMessageEnv(ReadyRenderer(), Conversation(self.turns)) for _ in range(GROUP)]
+        return [Inline(self.renderer, Conversation(self.turns)) for _ in range(GROUP)]
 
     async def compute_group_rewards(self, trajectories, envs):
         return [(1.0, {}) for _ in trajectories]
 
 
-async def play(kind: str, groups: int, turns: int) -> float:
+async def play(renderer, reply, groups: int, turns: int) -> float:
     begin = time.process_time()
     done = await asyncio.gather(
-        *(do_group_rollout(Group(kind, turns), Sampler()) for _ in range(groups))
+        *(do_group_rollout(Group(renderer, turns), Sampler(reply)) for _ in range(groups))
     )
     assert all(len(group.trajectories_G) == GROUP for group in done)
+    assert all(len(one.transitions) == turns for group in done for one in group.trajectories_G)
     return time.process_time() - begin
+
+
+def measure(name: str, renderer, reply, groups: int, lengths=(8, 32, 128)) -> None:
+    asyncio.run(play(renderer, reply, 1, TURNS))
+    seconds = min(asyncio.run(play(renderer, reply, groups, TURNS)) for _ in range(3))
+    print(f"{name}: {groups * GROUP / seconds:.0f} rollouts/s")
+    for turns in lengths:
+        few = max(1, groups * 8 // turns // 2)
+        best = min(asyncio.run(play(renderer, reply, few, turns)) for _ in range(2))
+        print(f"{name}, {turns} turns: {best * 1e6 / (few * GROUP * turns):.1f} µs a turn")
 
 
 def main() -> None:
     groups = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    for kind in ("messages", "tokens"):
-        asyncio.run(play(kind, 2, TURNS))
-        seconds = min(asyncio.run(play(kind, groups, TURNS)) for _ in range(3))
-        print(f"{kind}: {groups * GROUP / seconds:.0f} rollouts/s")
-        for turns in (8, 32, 128):
-            few = max(1, groups * 8 // turns // 2)
-            best = min(asyncio.run(play(kind, few, turns)) for _ in range(2))
-            print(f"{kind}, {turns} turns: {best * 1e6 / (few * GROUP * turns):.1f} µs a turn")
+    if len(sys.argv) > 2:
+        from tinker_cookbook.renderers import get_renderer
+        from transformers import PreTrainedTokenizerFast
+
+        tokenizer = PreTrainedTokenizerFast(tokenizer_file=sys.argv[2])
+        call = '{"name": "find_order", "arguments": {"order": "W123"}}'
+        text = f"Let me see.\n<tool_call>\n{call}\n</tool_call><|im_end|>"
+        reply = tokenizer.encode(text, add_special_tokens=False)
+        measure("qwen", get_renderer("qwen3_instruct", tokenizer), reply, groups, (8, 32))
+        return
+    measure("messages", ReadyRenderer(), REPLY, groups)
+    measure("tokens", None, REPLY, groups)
 
 
 main()

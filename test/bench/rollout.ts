@@ -1,9 +1,9 @@
 /**
- * What rollout itself costs: groups of 16 episodes with 8 replies of 32 tokens and tool results of 500, over a sampler that
- * answers at once and a renderer whose tokens are ready. Rollouts per second of processor time, which other work on the machine
- * disturbs less; cost per turn at 8, 32 and 128 turns; the heap over 10,000 episodes.
+ * What rollout itself costs: groups of 16 episodes with 8 replies of about 30 tokens and tool results of about 500, over a sampler
+ * that answers at once. Rollouts per second of processor time, which other work on the machine disturbs less; cost per turn at 8,
+ * 32 and 128 turns; the heap over 10,000 episodes. The renderer has its tokens ready, or is Qwen's with `--qwen`.
  *
- *   node --expose-gc --import tsx test/bench/rollout.ts [--groups 60] [--record]
+ *   node --expose-gc --import tsx test/bench/rollout.ts [--groups 20] [--qwen] [--record]
  */
 import { setTimeout } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -19,35 +19,86 @@ import {
   type Sampler,
   type TaskSource,
 } from '@tiltyard/core'
+import { splitAtMarkers } from '@tiltyard/core/rendering'
+import { qwenRenderer } from '@tiltyard/renderer-qwen'
 import { createSlots, playBatch, type RolloutOptions } from '@tiltyard/rollout'
+import { loadTokenizer } from '@tiltyard/tokenizer'
+
+import { vocabulary } from '../support/vocabularies.ts'
 
 const GROUP = 16
-const REPLY_TOKENS = 32
-const RESULT_TOKENS = 500
 
 const { values } = parseArgs({
   options: {
-    groups: { type: 'string', default: '60' },
+    groups: { type: 'string', default: '20' },
+    qwen: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
   },
 })
 
 const STOP = 1
-const replyIds = new Int32Array(REPLY_TOKENS).fill(7)
-replyIds[REPLY_TOKENS - 1] = STOP
+
+interface Subject {
+  readonly renderer: Renderer
+  readonly reply: Int32Array
+}
+
+const { renderer, reply } = values.qwen ? await qwen() : ready()
 const sample = {
-  ids: replyIds,
-  logprobs: new Float32Array(REPLY_TOKENS).fill(-1),
+  ids: reply,
+  logprobs: new Float32Array(reply.length).fill(-1),
   stop: 'stop',
 } as const
-const result = { type: 'tokens', ids: new Int32Array(RESULT_TOKENS).fill(9) } as const
-const message: AssistantMessage = {
-  role: 'assistant',
-  content: '',
-  toolCalls: [{ id: 'call', name: 'look', arguments: {} }],
+
+/** A tool result of about 500 tokens. */
+function resultOf(turn: number): string {
+  const lines = Array.from({ length: 62 }, (_, line) => turn + line)
+  return lines.map((line) => `item ${line} costs ${(line * 3) % 97}`).join(' ')
 }
-const parsed: ParsedReply = { message, termination: 'stop', malformed: [], spans: [] }
-const text = 'x'.repeat(RESULT_TOKENS)
+
+/** Replies of 32 tokens and messages of 500, which are there already. */
+function ready(): Subject {
+  const ids = new Int32Array(32).fill(7)
+  ids[ids.length - 1] = STOP
+  const message: AssistantMessage = {
+    role: 'assistant',
+    content: '',
+    toolCalls: [{ id: 'call', name: 'look', arguments: {} }],
+  }
+  const parsed: ParsedReply = { message, termination: 'stop', malformed: [], spans: [] }
+  const shown = { type: 'tokens', ids: new Int32Array(500).fill(9) } as const
+  return {
+    reply: ids,
+    renderer: {
+      specVersion: 'renderer/1',
+      name: 'ready',
+      fingerprint: 'ready',
+      history: { extendsToolLoop: true, extendsUserTurn: true, breaks: '' },
+      capabilities: { tools: true, images: false, reasoning: false },
+      stop: { tokens: [STOP], strings: [] },
+      prompt: () => createPrompt([shown]),
+      extend: (prompt, { ids: sampled }) =>
+        createPrompt([{ type: 'tokens', ids: sampled }, shown], prompt),
+      parse: () => parsed,
+      stream: () => ({ push: () => [], end: () => ({ deltas: [], reply: parsed }) }),
+      supervised: () => [],
+    },
+  }
+}
+
+async function qwen(): Promise<Subject> {
+  const { found = '' } = vocabulary('qwen3')
+  const tokenizer = await loadTokenizer(found)
+  const text =
+    'Let me see.\n<tool_call>\n{"name": "find_order", "arguments": {"order": "W123"}}\n</tool_call><|im_end|>'
+  const ids = splitAtMarkers(tokenizer, text).flatMap((part) =>
+    typeof part === 'string' ? [...tokenizer.encode(part)] : 'id' in part ? [part.id] : [],
+  )
+  return {
+    reply: Int32Array.from(ids),
+    renderer: qwenRenderer({ tokenizer, layout: 'qwen3_instruct_2507' }),
+  }
+}
 
 const sampler: Sampler = {
   specVersion: 'sampler/1',
@@ -56,21 +107,6 @@ const sampler: Sampler = {
   sample: async () => [sample],
   logprobs: async () => new Float32Array(),
   async close() {},
-}
-
-/** Every message is 500 tokens that are there already. */
-const renderer: Renderer = {
-  specVersion: 'renderer/1',
-  name: 'bench',
-  fingerprint: 'bench',
-  history: { extendsToolLoop: true, extendsUserTurn: true, breaks: '' },
-  capabilities: { tools: true, images: false, reasoning: false },
-  stop: { tokens: [STOP], strings: [] },
-  prompt: () => createPrompt([result]),
-  extend: (prompt, reply) => createPrompt([{ type: 'tokens', ids: reply.ids }, result], prompt),
-  parse: () => parsed,
-  stream: () => ({ push: () => [], end: () => ({ deltas: [], reply: parsed }) }),
-  supervised: () => [],
 }
 
 function envOf(turns: number): Env {
@@ -82,11 +118,15 @@ function envOf(turns: number): Env {
   } as const
   return {
     specVersion: 'env/1',
-    start: async () => ({ messages: [{ role: 'user', content: text }] }),
-    async step() {
+    start: async () => ({ messages: [{ role: 'user', content: resultOf(0) }] }),
+    async step({ toolCalls = [] }) {
       steps += 1
       if (steps === turns) return { done: true }
-      return { done: false, messages: [{ role: 'tool', toolCallId: 'call', content: text }] }
+      const content = resultOf(steps)
+      return {
+        done: false,
+        messages: toolCalls.map(({ id }) => ({ role: 'tool', toolCallId: id, content })),
+      }
     },
     async end() {},
     score: async () => outcome,
@@ -140,7 +180,7 @@ async function play(groups: number, turns: number): Promise<number> {
 }
 
 const groups = Number(values.groups)
-await play(20, 8)
+await play(60, 8)
 const seconds = Math.min(await play(groups, 8), await play(groups, 8), await play(groups, 8))
 const rollouts = (groups * GROUP) / seconds
 console.log(`rollouts: ${Math.round(rollouts)}/s, ${Math.round(rollouts * 8)} replies/s`)

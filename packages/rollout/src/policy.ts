@@ -11,9 +11,7 @@ export interface PolicyPointer {
   move(next: PolicyHandle): Promise<void>
 }
 
-/**
- * @param letGo Called with a policy that is neither current nor used. Default: closes its sampler.
- */
+/** `letGo` is called with a policy that is neither current nor used any more. Default: its sampler is closed. */
 export function createPolicyPointer(
   first: PolicyHandle,
   letGo: (policy: PolicyHandle) => Promise<void> = ({ sampler }) => sampler.close(),

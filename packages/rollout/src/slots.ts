@@ -18,7 +18,7 @@ export interface Slots {
 }
 
 /**
- * @param size How many episodes may be under way at once, in everything that shares these slots.
+ * `size` episodes may be under way at once, in everything that shares these slots.
  * @throws ConfigError when `size` is no positive integer.
  */
 export function createSlots(size: number): Slots {
