@@ -1,15 +1,19 @@
-import type {
-  AssistantMessage,
-  GroupKey,
-  GroupPlan,
-  Observation,
-  Renderer,
-  Sampler,
-  Step,
+import {
+  isRewarded,
+  type AssistantMessage,
+  type GroupKey,
+  type GroupPlan,
+  type Observation,
+  type Renderer,
+  type Sampler,
+  type SampleRequest,
+  type Step,
 } from '@tiltyard/core'
 import {
   charRenderer,
+  charText,
   charTools,
+  failingSampler,
   scriptedEnv,
   scriptedPlan,
   scriptedSampler,
@@ -106,4 +110,29 @@ export function answerOf(tokens: number): (reply: AssistantMessage) => Step {
 /** A call of `look` that has exactly so many tokens, its stop token included. */
 export function callOf(tokens: number): string {
   return `${'z'.repeat(tokens - 10)}⟦look {}⟧`
+}
+
+/** The members' rewards, or why they have none. */
+export function rewardsOf({ episodes }: PlayedGroup): readonly (number | string)[] {
+  return episodes.map(({ reward }) => (isRewarded(reward) ? reward.reward : reward.unscored))
+}
+
+/** A sampler that fails at these calls, counted from 0. */
+export function failingAt(...calls: readonly number[]): Sampler {
+  return failingSampler(scriptedSampler(['done']), (index) =>
+    calls.includes(index) ? new TypeError(`call ${index} broke`) : undefined,
+  )
+}
+
+/** Text of a request's prompt, images as `<image>`. */
+export function promptText({ prompt }: Pick<SampleRequest, 'prompt'>): string {
+  const texts = prompt
+    .chunks()
+    .map((chunk) => (chunk.type === 'tokens' ? charText(chunk.ids) : '<image>'))
+  return texts.join('')
+}
+
+/** Work that heeds nothing. */
+export function never(): Promise<never> {
+  return new Promise(() => {})
 }
