@@ -86,10 +86,7 @@ const models = {
 }
 const backend = localBackend({ models, folder, threads, executor: choice })
 const info = await backend.describe()
-const limit = await peak()
-console.log(
-  `${info.executor}; matrix product ${Math.round(limit / 1e9)} GF/s on ${threads} threads`,
-)
+console.log(info.executor)
 console.log(
   '| model | training, 64 × 64 | share of the product’s rate | a step of 128 episodes, 450 + 180 tokens | sampling, 128 replies of 64 after 450 + 40 | loop held up at most |',
 )
