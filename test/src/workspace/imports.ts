@@ -6,7 +6,7 @@ export interface Import {
   readonly specifier: string
 }
 
-/** Every import, export-from and `import()` in the TypeScript files below a folder. */
+/** Every import, export-from and `import()` in the TypeScript files below a folder. A specifier is fixed text: `from "${path}"` is a message. */
 export function importsBelow(folder: string): readonly Import[] {
   return sources(folder).flatMap((file) =>
     importsOf(readFileSync(file, 'utf8')).map((specifier) => ({ file, specifier })),
@@ -16,7 +16,7 @@ export function importsBelow(folder: string): readonly Import[] {
 export function importsOf(source: string): readonly string[] {
   const code = source.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
   const forms =
-    /(?:^|[;\s])(?:import|export)\s[^'"`;]*?from\s*['"]([^'"]+)['"]|(?:^|[;\s])import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g
+    /(?:^|[;\s])(?:import|export)\s[^'"`;]*?from\s*['"]([^'"$]+)['"]|(?:^|[;\s])import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g
   return [...code.matchAll(forms)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
 }
 
