@@ -16,7 +16,7 @@ export function importsBelow(folder: string): readonly Import[] {
 export function importsOf(source: string): readonly string[] {
   const code = source.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
   const forms =
-    /(?:^|[;\s])(?:import|export)\s[^'"`;]*?from\s*['"]([^'"$]+)['"]|(?:^|[;\s])import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g
+    /(?:^|[;\s])(?:import|export)\s[^'"`;]*?from\s*['"]([^'"$]+)['"]|(?:^|[;\s])import\s*['"]([^'"$]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g
   return [...code.matchAll(forms)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
 }
 
