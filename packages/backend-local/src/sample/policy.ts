@@ -72,15 +72,15 @@ export function createPolicy(options: PolicyOptions): Policy {
     lane(plainStore, () => programs.plain()),
     0,
   )
-  const places = [plain]
-  const prefixes = new Map<string, Promise<PrefixPlace>>()
+  const prefixes = new Map<string, Prefix>()
 
   /** Which part of a prompt is shared is said by the prompt alone: where it is cut changes last bits. */
-  const openPrefix = (prefix: Int32Array) =>
-    new Promise<PrefixPlace>((resolve) => {
-      const logprobs: Float32Array[] = []
+  const openPrefix = (tokens: Int32Array): Prefix => {
+    const logprobs: Float32Array[] = []
+    const opened: Prefix = { waiting: 0, place: undefined, ready: Promise.resolve() }
+    opened.ready = new Promise((resolve) => {
       plain.lane.read({
-        tokens: prefix,
+        tokens,
         temperature: 1,
         everyPosition: true,
         cancelled: () => false,
@@ -89,76 +89,113 @@ export function createPolicy(options: PolicyOptions): Policy {
         },
         done: (cache) => {
           const store = cacheStore(cacheBytes)
-          const opened = place(
-            store,
-            lane(store, () => programs.prefixed(), cache),
-            prefix.length,
-          )
-          places.push(opened)
-          resolve({ ...opened, logprobs })
+          const prefixed = lane(store, () => programs.prefixed(), cache)
+          opened.place = place(store, prefixed, tokens.length, logprobs)
+          resolve()
         },
       })
     })
-  const placeOf = async (prompt: Int32Array, shared: number): Promise<PrefixPlace> => {
-    const length = Math.min(shared, prompt.length - 1)
-    const prefix = prompt.subarray(0, length - (length % BLOCK))
-    if (prefix.length === 0) return { ...plain, logprobs: [] }
-    const key = prefix.join()
-    const opening = prefixes.get(key) ?? openPrefix(prefix.slice())
-    prefixes.set(key, opening)
-    return await opening
+    return opened
   }
+  /** The longest idle go first. Opened again they give the same bits. */
+  const dropPrefixes = () => {
+    for (const [key, { waiting, place: opened }] of prefixes) {
+      if (prefixes.size <= MOST_PREFIXES) return
+      if (waiting === 0 && opened?.lane.busy === false) prefixes.delete(key)
+    }
+  }
+  /** Runs `start`, which gives the lane its work before it returns, once the lane is there. */
+  const inPlace = async <T>(
+    prompt: Int32Array,
+    shared: number,
+    start: (at: Place) => Promise<T>,
+  ): Promise<T> => {
+    const length = Math.min(shared, prompt.length - 1)
+    const tokens = prompt.slice(0, length - (length % BLOCK))
+    if (tokens.length === 0) return await start(plain)
+    const key = tokens.join()
+    const prefix = prefixes.get(key) ?? openPrefix(tokens)
+    prefixes.delete(key)
+    prefixes.set(key, prefix)
+    prefix.waiting += 1
+    dropPrefixes()
+    await prefix.ready
+    const started = start(prefix.place!)
+    prefix.waiting -= 1
+    return await started
+  }
+  const lanes = () => [
+    plain.lane,
+    ...[...prefixes.values()].flatMap(({ place: opened }) =>
+      opened === undefined ? [] : [opened.lane],
+    ),
+  ]
 
   return {
-    async sample(task, call) {
-      const at = await placeOf(task.prompt, task.shared)
-      const replies = task.seeds.map(
-        (seed, index) =>
-          new Promise<Reply>((resolve) => {
-            startReply(at, task, { seed, index, bytesOf, call, resolve })
-          }),
-      )
-      return await Promise.all(replies)
-    },
-    async score(prompt, shared, { cancelled }, visit) {
-      const { lane: reader, offset, logprobs: before } = await placeOf(prompt, shared)
-      before.forEach((logprobs, position) => visit(position, logprobs))
-      await new Promise<void>((resolve) => {
-        reader.read({
-          tokens: prompt.subarray(offset),
-          temperature: 1,
-          everyPosition: true,
-          cancelled,
-          predicted: (position, { logprobs }) => visit(offset + position, logprobs),
-          done: () => resolve(),
+    sample: (task, call) =>
+      inPlace(task.prompt, task.shared, (at) =>
+        Promise.all(
+          task.seeds.map(
+            (seed, index) =>
+              new Promise<Reply>((resolve) => {
+                startReply(at, task, { seed, index, bytesOf, call, resolve })
+              }),
+          ),
+        ),
+      ),
+    score: (prompt, shared, { cancelled }, visit) =>
+      inPlace(prompt, shared, ({ lane: reader, offset, logprobs: before }) => {
+        before.forEach((logprobs, position) => visit(position, logprobs))
+        return new Promise<void>((resolve) => {
+          reader.read({
+            tokens: prompt.subarray(offset),
+            temperature: 1,
+            everyPosition: true,
+            cancelled,
+            predicted: (position, { logprobs }) => visit(offset + position, logprobs),
+            done: () => resolve(),
+          })
         })
-      })
-    },
+      }),
     async advance() {
-      for (const { lane: each } of places) if (each.busy) await each.advance()
+      for (const each of lanes()) if (each.busy) await each.advance()
     },
     get busy() {
-      return places.some(({ lane: each }) => each.busy)
+      return lanes().some((each) => each.busy)
     },
   }
 }
 
-function place(store: CacheStore, lane: Lane, offset: number): Place {
-  return { lane, store, offset, reading: new Map() }
+/** Shared prefixes that are kept ready. */
+const MOST_PREFIXES = 8
+
+function place(
+  store: CacheStore,
+  lane: Lane,
+  offset: number,
+  logprobs: readonly Float32Array[] = [],
+): Place {
+  return { lane, store, offset, logprobs, reading: new Map() }
+}
+
+/** A shared prefix; `place` is there once it was read. */
+interface Prefix {
+  /** Calls that wait for it. */
+  waiting: number
+  place: Place | undefined
+  ready: Promise<void>
 }
 
 /** A lane with what it remembers. */
 interface Place {
   readonly lane: Lane
   readonly store: CacheStore
+  /** Positions before the lane's own, */
   readonly offset: number
+  /** and what is predicted after each of them. */
+  readonly logprobs: readonly Float32Array[]
   /** Prompts under way, so that equal ones are read once. */
   readonly reading: Map<string, WaitingReply[]>
-}
-
-/** A lane behind a shared prefix, with what is predicted after each of its positions. */
-interface PrefixPlace extends Place {
-  readonly logprobs: readonly Float32Array[]
 }
 
 interface WaitingReply {

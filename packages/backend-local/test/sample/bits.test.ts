@@ -158,6 +158,19 @@ describe('over turns', () => {
   })
 })
 
+describe('shared prefixes', () => {
+  test('more of them than are kept ready change no byte, nor do others in between', async () => {
+    const alone = await replyTo(freshPolicy(), request)
+    const policy = freshPolicy()
+    expect(await replyTo(policy, request)).toEqual(alone)
+    const others = Array.from({ length: 12 }, (_, nth) =>
+      task(ids(50, 100 + nth), nth, { shared: 40, maxTokens: 3 }),
+    )
+    await drive(policy, Promise.all(others.map((it) => policy.sample(it, call))))
+    expect(await replyTo(policy, request)).toEqual(alone)
+  })
+})
+
 describe('leaving', () => {
   test('a cancelled request leaves at the next step and the rest go on', async () => {
     const policy = freshPolicy()
