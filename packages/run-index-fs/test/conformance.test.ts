@@ -21,6 +21,6 @@ registerCases(
       return index
     },
     reopen: async (index) => fsRunIndex({ folder: folderOf(index) }),
-    release: (index) => rm(folderOf(index), { recursive: true }),
+    release: (index) => rm(folderOf(index), { recursive: true, maxRetries: 10, retryDelay: 50 }),
   }),
 )

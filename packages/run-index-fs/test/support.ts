@@ -8,7 +8,8 @@ import { onTestFinished } from 'vitest'
 /** A folder that is gone after the test. */
 export async function freshFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tiltyard-runs-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  // A writer's last sign of life may still be under way.
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }))
   return folder
 }
 
