@@ -182,11 +182,18 @@ test('§18.88 a silent remote agent is given up, but not while a call of it is u
   })
   const sampler = byteSampler(['late'], { before: () => clock.sleep(300_000) })
   const playing = playFirst(source, sampler)
-  const claimed = await own.fetch(`${own.origin}/work/next`, {
-    method: 'POST',
-    headers: { 'x-api-key': WORKER_KEY },
-    body: '{}',
-  })
+  const ask = () =>
+    own.fetch(`${own.origin}/work/next`, {
+      method: 'POST',
+      headers: { 'x-api-key': WORKER_KEY },
+      body: '{}',
+    })
+  // Waiting for work is on the simulated clock, so until there is some it is asked for again.
+  let claimed = await ask()
+  while (claimed.status === 204) {
+    await systemClock.sleep(1)
+    claimed = await ask()
+  }
   const work = (await claimed.json()) as FetchedWork
   const call = own.fetch(`${work.base_url}/chat/completions`, {
     method: 'POST',
