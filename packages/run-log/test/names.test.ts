@@ -1,7 +1,10 @@
-import { assert, property, string } from 'fast-check'
+import { assert, configureGlobal, pre, property, string } from 'fast-check'
 import { expect, test } from 'vitest'
 
 import { decodeName, encodeName } from '../src/index.ts'
+
+// The same names in every run of the suite.
+configureGlobal({ seed: 20_261_129 })
 
 /** What NTFS, ext4 and S3 all take, and a shell leaves alone. */
 const portable =
@@ -10,6 +13,8 @@ const portable =
 test('any name is encoded to a portable one and read back', () => {
   assert(
     property(string({ unit: 'grapheme', minLength: 1, maxLength: 20 }), (name) => {
+      // Longer ones are refused; a byte takes three characters at most.
+      pre(new TextEncoder().encode(name).length <= 60)
       const text = encodeName('run', name)
       expect(text).toMatch(portable)
       expect(decodeName(text)).toBe(name)

@@ -1,6 +1,6 @@
 import { defaultDevice, grad, init, nn, numpy as np } from '@jax-js/jax'
 import type { Loss } from '@tiltyard/core'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { spansOf, type PackedData, type Span } from '../../src/learn/packed-data.ts'
 import { rotaryTables } from '../../src/model/decoder.ts'
@@ -94,37 +94,36 @@ function lossOf(w: Weights, data: PackedData, { start, length }: Span): np.Array
 
 // Both are WebAssembly with threads, and they don't load beside each other; the native build is compared.
 const executor = await testExecutor()
-const compared = describe.skipIf(executor.name === 'onnxruntime-web')
 
-compared('against jax', () => {
-  test.each<Loss>([{ name: 'cross_entropy' }, { name: 'importance_sampling' }])(
-    '$name: every gradient is the one that an independent library derives',
-    async (loss) => {
-      await init('wasm')
-      defaultDevice('wasm')
-      const { weights } = freshState()
-      const data = someData(loss, 33)
-      const expected = new Map<string, Float64Array>()
-      for (const span of spansOf(data)) {
-        const arrays = Object.fromEntries(
-          parametersOf(shape).map((info) => [
-            info.name,
-            np.array(weights.get(info.name)!.slice()).reshape([...info.shape]),
-          ]),
-        )
-        const gradients = grad((w: Weights) => lossOf(w, data, span))(arrays)
-        for (const [name, gradient] of Object.entries(gradients)) {
-          const values = (await gradient.data()) as Float32Array
-          const sum = expected.get(name) ?? new Float64Array(values.length)
-          values.forEach((value, at) => (sum[at]! += value))
-          expected.set(name, sum)
-        }
+test
+  .skipIf(executor.name === 'onnxruntime-web')
+  .each<Loss>([{ name: 'cross_entropy' }, { name: 'importance_sampling' }])(
+  '$name: every gradient is the one that an independent library derives',
+  async (loss) => {
+    await init('wasm')
+    defaultDevice('wasm')
+    const { weights } = freshState()
+    const data = someData(loss, 33)
+    const expected = new Map<string, Float64Array>()
+    for (const span of spansOf(data)) {
+      const arrays = Object.fromEntries(
+        parametersOf(shape).map((info) => [
+          info.name,
+          np.array(weights.get(info.name)!.slice()).reshape([...info.shape]),
+        ]),
+      )
+      const gradients = grad((w: Weights) => lossOf(w, data, span))(arrays)
+      for (const [name, gradient] of Object.entries(gradients)) {
+        const values = (await gradient.data()) as Float32Array
+        const sum = expected.get(name) ?? new Float64Array(values.length)
+        values.forEach((value, at) => (sum[at]! += value))
+        expected.set(name, sum)
       }
-      const found = await gradientOf(testTrainer({ executor }), data, loss)
-      const errors = [...expected].map(([name, tensor]) => relativeError(found.get(name)!, tensor))
-      expect(errors).toHaveLength(parametersOf(shape).length)
-      expect(Math.max(...errors)).toBeLessThan(1e-4)
-    },
-    60_000,
-  )
-})
+    }
+    const found = await gradientOf(testTrainer({ executor }), data, loss)
+    const errors = [...expected].map(([name, tensor]) => relativeError(found.get(name)!, tensor))
+    expect(errors).toHaveLength(parametersOf(shape).length)
+    expect(Math.max(...errors)).toBeLessThan(1e-4)
+  },
+  60_000,
+)
