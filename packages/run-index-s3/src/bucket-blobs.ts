@@ -5,9 +5,7 @@ import type { BlobInfo, BlobStore, ByteRange } from '@tiltyard/run-log'
 
 import type { Address } from './address.ts'
 import { describeAnswer, errorCodeOf, parseListPage, type Answer } from './answers.ts'
-import type { S3Client, S3Request } from './client.ts'
-
-const REPLACE_PATIENCE_MS = 5_000
+import type { S3Client } from './client.ts'
 
 export interface BucketBlobsOptions {
   readonly address: Address
@@ -22,10 +20,15 @@ export function bucketBlobs({ address, client, allowUnsafeWrites }: BucketBlobsO
     new StoreError(`can't ${doing} "${key}" in ${address.name}: ${explain(answer)}`, {
       details: { doing, key, status: answer.status, code: errorCodeOf(answer) ?? '' },
     })
-  const createOnly = (key: string, body: Uint8Array, signal?: AbortSignal) =>
-    put(key, { body, signal, headers: { 'if-none-match': '*' } })
-  const put = (key: string, more: Partial<S3Request>) =>
-    client({ method: 'PUT', url: address.urlOf(key), key, ...more })
+  const put = (key: string, body: Uint8Array, conditional: boolean, signal?: AbortSignal) =>
+    client({
+      method: 'PUT',
+      url: address.urlOf(key),
+      key,
+      body,
+      ...(conditional ? { headers: { 'if-none-match': '*' } } : {}),
+      signal,
+    })
   const read = async (key: string, range?: ByteRange): Promise<Uint8Array | undefined> => {
     if (range !== undefined && 'start' in range && range.end <= range.start) return new Uint8Array()
     const answer = await client({
@@ -45,14 +48,14 @@ export function bucketBlobs({ address, client, allowUnsafeWrites }: BucketBlobsO
   /** Once for this store: does a second create-only put of a key fail, as it must? */
   const probe = async (): Promise<boolean> => {
     const key = `.probe/${randomUUID()}`
-    const first = await createOnly(key, Buffer.from('first'))
+    const first = await put(key, Buffer.from('first'), true)
     // A store that doesn't know the condition may say so.
     if (first.status === 501 || errorCodeOf(first) === 'NotImplemented') return false
     if (!isDone(first) && first.status !== 412) throw fail('write', key, first)
     try {
       // The key is random: a refusal of the first means that an earlier try of it, whose answer was lost, stands.
       return (
-        (first.status === 412 ? first : await createOnly(key, Buffer.from('second'))).status === 412
+        (first.status === 412 ? first : await put(key, Buffer.from('second'), true)).status === 412
       )
     } finally {
       await client({ method: 'DELETE', url: address.urlOf(key), key })
@@ -80,20 +83,15 @@ export function bucketBlobs({ address, client, allowUnsafeWrites }: BucketBlobsO
         )
       }
       const isTaken = !isSafe && (await read(key)) !== undefined
-      if (!isTaken) {
-        const answer = isSafe
-          ? await createOnly(key, content, signal)
-          : await put(key, { body: content, signal })
-        if (isDone(answer)) return true
-        if (answer.status !== 412) throw fail('write', key, answer)
-      }
+      const answer = isTaken ? undefined : await put(key, content, isSafe, signal)
+      if (answer !== undefined && isDone(answer)) return true
+      if (answer !== undefined && answer.status !== 412) throw fail('write', key, answer)
       // It exists: somebody else's, or our own from a try whose answer was lost.
       const existing = await read(key)
       return existing !== undefined && Buffer.compare(existing, content) === 0
     },
     async replace(key, content) {
-      // A sign of life that comes late is none.
-      const answer = await put(key, { body: content, patienceMs: REPLACE_PATIENCE_MS })
+      const answer = await put(key, content, false)
       if (!isDone(answer)) throw fail('write', key, answer)
     },
     read,

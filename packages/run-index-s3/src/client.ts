@@ -15,13 +15,11 @@ export interface S3Request {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array
   readonly signal?: AbortSignal | undefined
-  /** Default: the index's. */
-  readonly patienceMs?: number
 }
 
 /**
  * Sends a request until it is answered by something other than "later": 5xx, 429, 408, 409, expired credentials, or no answer in time.
- * @throws StoreError once its patience is at an end, with the last answer.
+ * @throws StoreError once all attempts are used up, with the last answer.
  */
 export type S3Client = (request: S3Request) => Promise<Answer>
 
@@ -38,19 +36,20 @@ const LONGEST_WAIT_MS = 5_000
 const LONGEST_ASKED_WAIT_MS = 30_000
 
 const DEFAULT_TIMEOUT_MS = 30_000
-const DEFAULT_PATIENCE_MS = 120_000
-/** Until a store has answered once, its address is more likely to be wrong than the store to be away. */
-const FIRST_CONTACT_MS = 10_000
+/** About a minute of waits: training goes on meanwhile. */
+const DEFAULT_ATTEMPTS = 20
+/** Somebody waits for a read. */
+const READ_ATTEMPTS = 6
 
 export function createClient(
   /** The store's, for messages. */
   name: string,
   options: S3RunIndexOptions,
   /** For the waits between attempts. */
-  clock: Clock = systemClock,
+  clock: Pick<Clock, 'sleep'> = systemClock,
 ): S3Client {
   const { region = 'us-east-1', onRequest } = options
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, patienceMs = DEFAULT_PATIENCE_MS } = options
+  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
   const send = options.fetch ?? globalThis.fetch
   const credentials = cacheCredentials(options.credentials)
   /** Keys derived for a day, region and secret. */
@@ -83,55 +82,47 @@ export function createClient(
       headers: response.headers,
       body: new Uint8Array(await response.arrayBuffer()),
     }
-    const isExpired = answer.status >= 400 && expiredCodes.has(errorCodeOf(answer) ?? '')
+    const isExpired = expiredCodes.has(errorCodeOf(answer) ?? '')
     if (isExpired) credentials.forget(used)
     return { answer, isLater: isExpired || laterStatuses.has(answer.status) }
   }
 
-  let isKnown = false
   return async (request) => {
     const { method, key, signal } = request
-    const started = clock.now()
-    for (let attempt = 1; ; attempt += 1) {
+    const most = options.attempts ?? DEFAULT_ATTEMPTS
+    const attempts = method === 'GET' ? Math.min(most, READ_ATTEMPTS) : most
+    let last = ''
+    for (let attempt = 1; attempt <= attempts; attempt += 1) {
       const began = performance.now()
-      let outcome: Outcome
+      let askedWait: number | undefined
       try {
         const { answer, isLater } = await withDeadline((inner) => attemptOnce(request, inner), {
           waitingFor: `${method} ${key}`,
           milliseconds: timeoutMs,
           signal,
         })
-        isKnown = true
         onRequest?.({ method, key, status: answer.status, attempt, ms: performance.now() - began })
         if (!isLater) return answer
-        outcome = { what: describeAnswer(answer), wait: retryAfter(answer) ?? growingWait(attempt) }
+        last = describeAnswer(answer)
+        askedWait = retryAfter(answer)
       } catch (error) {
         onRequest?.({ method, key, attempt, ms: performance.now() - began })
         signal?.throwIfAborted()
-        outcome = { what: describeFailure(error), wait: growingWait(attempt) }
+        last = describeFailure(error)
       }
-      const patience = request.patienceMs ?? patienceMs
-      const most = isKnown ? patience : Math.min(patience, FIRST_CONTACT_MS)
-      const seconds = Math.round((clock.now() - started) / 1_000)
-      if (clock.now() - started + outcome.wait > most) {
-        throw new StoreError(
-          `${name}: gave up ${method} of "${key}" after ${attempt} attempts in ${seconds} s; the last: ${outcome.what}`,
-          { details: { method, key, attempts: attempt } },
-        )
-      }
-      await clock.sleep(outcome.wait, signal)
+      if (attempt < attempts) await clock.sleep(askedWait ?? wait(attempt), signal)
     }
+    throw new StoreError(
+      `${name}: gave up ${method} of "${key}" after ${attempts} attempts; the last: ${last}`,
+      {
+        details: { method, key, attempts },
+      },
+    )
   }
 }
 
-/** Of an attempt that wasn't the last: what happened, and milliseconds until the next one. */
-interface Outcome {
-  readonly what: string
-  readonly wait: number
-}
-
 /** Grows twofold up to a bound; half of it is random, so that writers don't come back together. */
-function growingWait(attempt: number): number {
+function wait(attempt: number): number {
   const most = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (attempt - 1))
   return most / 2 + (Math.random() * most) / 2
 }

@@ -19,11 +19,8 @@ export interface S3RunIndexOptions {
   readonly batchMs?: number
   /** Longest time of one request, in milliseconds. Default 30 000. */
   readonly timeoutMs?: number
-  /**
-   * How long a request is tried again before it fails, in milliseconds, with waits that grow to 5 s. Default 120 000; until the
-   * store has answered once, at most 10 000.
-   */
-  readonly patienceMs?: number
+  /** How often a write is tried before it fails, with waits that grow to 5 s. Default 20, about a minute. Reads: at most 6. */
+  readonly attempts?: number
   /**
    * Go on where the store ignores conditions on writes: then nothing but luck keeps two trainers from writing one run.
    * Default false: the first claim of a run is refused.
@@ -85,7 +82,7 @@ const optionsSchema = z.strictObject({
   }),
   batchMs: z.number().positive().optional(),
   timeoutMs: z.number().positive().optional(),
-  patienceMs: z.number().nonnegative().optional(),
+  attempts: z.int().positive().optional(),
   allowUnsafeWrites: z.boolean().optional(),
   fetch: callable.optional(),
   onRequest: callable.optional(),

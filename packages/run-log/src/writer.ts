@@ -65,14 +65,13 @@ export function createWriter(options: WriterOptions): RunWriter {
   let closing: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  const giveSign = () =>
+  const giveSign = () => {
     blobs.replace(aliveKey(folder, writer), new Uint8Array()).catch((error: unknown) => {
       logger.warn('a sign of life was not written', { run, error: summarizeError(error).message })
     })
-  let lastSign = giveSign()
-  const signs = setInterval(() => {
-    lastSign = giveSign()
-  }, pace.signOfLifeMs)
+  }
+  giveSign()
+  const signs = setInterval(giveSign, pace.signOfLifeMs)
   signs.unref()
 
   const takeBatch = async (): Promise<PendingBatch> => {
@@ -152,7 +151,6 @@ export function createWriter(options: WriterOptions): RunWriter {
     } finally {
       clearTimeout(timer)
       clearInterval(signs)
-      await lastSign
       options.onClose()
     }
   }
