@@ -4,6 +4,13 @@ import { defineConfig } from 'vitest/config'
 // Vite replaces its defaults with what is given here, so they are spread in.
 const conditions = ['@tiltyard/source', ...defaultServerConditions]
 
+// For hangs only: no test fails because a machine is slow, or busy.
+const patience = {
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+  expect: { poll: { timeout: 60_000 } },
+}
+
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/skipped-reporter.ts'],
@@ -11,7 +18,11 @@ export default defineConfig({
       {
         resolve: { conditions },
         ssr: { resolve: { conditions } },
-        test: { name: 'unit', include: ['{packages,apps}/*/test/**/*.test.ts'] },
+        test: {
+          name: 'unit',
+          include: ['{packages,apps}/*/test/**/*.test.ts'],
+          ...patience,
+        },
       },
       // No source condition: these tests see what users get, so they need a build.
       {
@@ -19,7 +30,7 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/src/**/*.test.ts'],
           globalSetup: 'test/support/pack.ts',
-          testTimeout: 60_000,
+          ...patience,
         },
       },
     ],
