@@ -3,21 +3,21 @@ import { defineTraining, evaluate, type TrainingConfig } from '@tiltyard/train'
 import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
+import { PLACE_HELP } from '../open-index.ts'
 import { printJson } from '../output/json.ts'
 import { screenLogger } from '../output/logger.ts'
 import { createScreen } from '../output/screen.ts'
-import { importModule, packageVersions, pickExport } from '../recipe.ts'
+import { packageVersions } from '../recipe.ts'
 import { wholeNumber } from './arguments.ts'
 import { evaluationLine } from './narrator.ts'
 import { freeRunName } from './runs.ts'
-import { isTraining } from './training-recipe.ts'
+import { type RecipeFlags, readTraining } from './training-recipe.ts'
 
-interface EvalFlags {
+interface EvalFlags extends RecipeFlags {
   readonly run?: string
   readonly step?: number
   readonly model?: boolean
   readonly json?: boolean
-  readonly export?: string
 }
 
 export function evalCommand(
@@ -32,6 +32,7 @@ export function evalCommand(
     )
     .argument('<recipe>')
     .option('--run <name>', "the run whose checkpoint is evaluated (default: the recipe's)")
+    .option('--index <place>', `${PLACE_HELP} (default: the recipe's)`)
     .option('--step <n>', 'its checkpoint after so many steps (default: the newest)', wholeNumber)
     .option('--model', 'the untrained model instead')
     .option('--json')
@@ -46,11 +47,7 @@ async function runEvaluation(
   flags: EvalFlags,
   terminal: Terminal,
 ): Promise<number> {
-  const { config } = pickExport(recipe, await importModule(recipe), {
-    what: 'training (what defineTraining returns)',
-    is: isTraining,
-    name: flags.export,
-  })
+  const config = await readTraining(recipe, flags, terminal)
   const screen = createScreen({
     stream: flags.json === true ? terminal.stderr : terminal.stdout,
     env: terminal.env,

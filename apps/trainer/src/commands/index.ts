@@ -12,13 +12,14 @@ import {
 import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
-import { DEFAULT_RUNS, openIndex } from '../open-index.ts'
+import { DEFAULT_RUNS, openIndex, PLACE_HELP } from '../open-index.ts'
 import { printJson, printLines, table } from '../output/json.ts'
 import { transcript } from '../output/transcript.ts'
 import { wholeNumber } from './arguments.ts'
 
 interface IndexFlags {
-  readonly at: string
+  /** Where the runs lie. */
+  readonly index: string
   readonly json?: boolean
 }
 
@@ -44,9 +45,9 @@ export function indexCommand(
   done: (code: number) => void,
 ): void {
   const command = program.command('index').description('look at recorded runs')
-  const at = ['--at <place>', 'folder of the runs', DEFAULT_RUNS] as const
+  const place = ['--index <place>', PLACE_HELP, DEFAULT_RUNS] as const
   const use = async (flags: IndexFlags, action: (index: RunIndex) => Promise<void>) => {
-    const index = openIndex(flags.at)
+    const index = await openIndex(flags.index, terminal.env)
     try {
       await action(index)
       done(exitCodes.success)
@@ -58,7 +59,7 @@ export function indexCommand(
   command
     .command('ls')
     .description('the runs')
-    .option(...at)
+    .option(...place)
     .option('--json')
     .action(async (flags: IndexFlags) => use(flags, (index) => list(index, flags, terminal)))
 
@@ -67,7 +68,7 @@ export function indexCommand(
     .description("a run's episodes, or one of them whole")
     .argument('<run>')
     .argument('[episode]', 'its id, such as train/step-0007/g3/m1/a0')
-    .option(...at)
+    .option(...place)
     .option('--json')
     .option('--split <name>', 'train or eval')
     .option('--step <n>', 'only this step', wholeNumber)
@@ -86,7 +87,7 @@ export function indexCommand(
     .command('metrics')
     .description("a run's numbers, one line a step")
     .argument('<run>')
-    .option(...at)
+    .option(...place)
     .option('--json', 'as JSON lines')
     .option('--split <name>', 'train or eval')
     .option('--timing', 'times and rates too')
@@ -98,7 +99,7 @@ export function indexCommand(
     .command('gc')
     .description('remove what no reader sees: what a resume dropped, remains of a crash')
     .argument('<run>')
-    .option(...at)
+    .option(...place)
     .option('--dry-run', 'only tell')
     .option('--json')
     .action(async (run: string, flags: IndexFlags & { readonly dryRun?: boolean }) =>

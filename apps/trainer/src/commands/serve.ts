@@ -4,21 +4,20 @@ import type { TrainingConfig } from '@tiltyard/train'
 import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
+import { PLACE_HELP } from '../open-index.ts'
 import { screenLogger } from '../output/logger.ts'
 import { createScreen } from '../output/screen.ts'
-import { importModule, pickExport } from '../recipe.ts'
 import { wholeNumber } from './arguments.ts'
 import { chooseSampler } from './eval.ts'
-import { isTraining } from './training-recipe.ts'
+import { type RecipeFlags, readTraining } from './training-recipe.ts'
 
-interface ServeFlags {
+interface ServeFlags extends RecipeFlags {
   readonly host?: string
   readonly port?: number
   readonly key?: readonly string[]
   readonly run?: string
   readonly step?: number
   readonly model?: boolean
-  readonly export?: string
 }
 
 /** Serves what a recipe trains: the service's protocol over its backend, or one of its policies to agents. */
@@ -52,6 +51,7 @@ export function serveCommand(
       .description('an OpenAI-compatible endpoint over a checkpoint, with a page to try it'),
   )
     .option('--run <name>', 'the run whose checkpoint is served (default: the recipe’s)')
+    .option('--index <place>', `${PLACE_HELP} (default: the recipe’s)`)
     .option('--step <n>', 'its checkpoint after so many steps (default: the newest)', wholeNumber)
     .option('--model', 'the untrained model instead')
     .action(async (recipe: string, flags: ServeFlags) => {
@@ -93,11 +93,7 @@ async function serving(
     logger: ReturnType<typeof screenLogger>,
   ) => Promise<{ readonly line: string; readonly close: () => Promise<void> }>,
 ): Promise<void> {
-  const { config } = pickExport(recipe, await importModule(recipe), {
-    what: 'training (what defineTraining returns)',
-    is: isTraining,
-    name: flags.export,
-  })
+  const config = await readTraining(recipe, flags, terminal)
   const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
   try {
     const { line, close } = await start(config, screenLogger(screen))

@@ -7,6 +7,8 @@ export interface SummaryOptions {
   readonly training: Training
   /** Path of the recipe, for what to type next. */
   readonly recipe: string
+  /** The place that the person named; undefined: the recipe's. */
+  readonly index: string | undefined
   readonly end: 'completed' | 'interrupted'
   readonly columns: number
 }
@@ -15,6 +17,7 @@ export interface SummaryOptions {
 export async function summarize({
   training,
   recipe,
+  index: place,
   end,
   columns,
 }: SummaryOptions): Promise<readonly string[]> {
@@ -36,8 +39,11 @@ export async function summarize({
     },
   )
   const compared = await beforeAndAfter(index, run, Math.min(columns, 120))
+  const at = place === undefined ? '' : ` --index ${quoted(place)}`
   const resume =
-    end === 'completed' ? [] : [`go on:           tiltyard train ${recipe} --resume --run ${run}`]
+    end === 'completed'
+      ? []
+      : [`go on:           tiltyard train ${recipe} --resume --run ${run}${at}`]
   return [
     '',
     ...curve,
@@ -45,8 +51,13 @@ export async function summarize({
     '',
     `the run lies in  ${index.name}, as ${run}`,
     ...resume,
-    `its numbers:     tiltyard index metrics ${run}`,
-    `its episodes:    tiltyard index show ${run}`,
-    `evaluate it:     tiltyard eval ${recipe} --run ${run}`,
+    `its numbers:     tiltyard index metrics ${run}${at}`,
+    `its episodes:    tiltyard index show ${run}${at}`,
+    `evaluate it:     tiltyard eval ${recipe} --run ${run}${at}`,
   ]
+}
+
+/** For a shell: a place may hold what it would take for its own, such as `?` and `&`. */
+function quoted(place: string): string {
+  return /^[\w./:@%+-]+$/.test(place) ? place : `'${place.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -3,23 +3,23 @@ import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
 import { gitState } from '../git.ts'
+import { PLACE_HELP } from '../open-index.ts'
 import { screenLogger } from '../output/logger.ts'
 import { createScreen, type Screen } from '../output/screen.ts'
-import { importModule, packageVersions, pickExport } from '../recipe.ts'
+import { packageVersions } from '../recipe.ts'
 import { positiveInteger, wholeNumber } from './arguments.ts'
 import { createNarrator, type Narrator } from './narrator.ts'
 import { freeRunName, unfinishedRun } from './runs.ts'
 import { summarize } from './summary.ts'
-import { isTraining } from './training-recipe.ts'
+import { type RecipeFlags, readTraining } from './training-recipe.ts'
 
-interface TrainFlags {
+interface TrainFlags extends RecipeFlags {
   readonly steps?: number
   readonly seed?: number
   readonly run?: string
   readonly resume?: boolean
   readonly takeOver?: boolean
   readonly allow?: readonly ('renderer' | 'dataset' | 'loss' | 'model')[]
-  readonly export?: string
 }
 
 export function trainCommand(
@@ -34,6 +34,7 @@ export function trainCommand(
     .option('--steps <n>', 'training steps in all', positiveInteger)
     .option('--seed <n>', 'every random choice comes from it', wholeNumber)
     .option('--run <name>', "name of the run (default: the recipe's, numbered when it is taken)")
+    .option('--index <place>', `${PLACE_HELP} (default: the recipe's)`)
     .option('--resume', "go on with the recipe's newest unfinished run, or with --run")
     .option('--take-over', 'resume although another process seems to write the run')
     .option('--allow <change...>', 'resume although this changed: renderer, dataset, loss, model')
@@ -46,11 +47,7 @@ export function trainCommand(
 /** Trains, tells how it goes, and says what to type next. */
 async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal): Promise<number> {
   const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
-  const { config } = pickExport(recipe, await importModule(recipe), {
-    what: 'training (what defineTraining returns)',
-    is: isTraining,
-    name: flags.export,
-  })
+  const config = await readTraining(recipe, flags, terminal)
   try {
     const named = flags.resume === true ? unfinishedRun : freeRunName
     const training = defineTraining({
@@ -63,7 +60,13 @@ async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal
     narrator.opening(await config.backend.describe())
     const end = await follow(training, flags, { terminal, screen, narrator })
     screen.done()
-    const lines = await summarize({ training, recipe, end, columns: screen.columns })
+    const lines = await summarize({
+      training,
+      recipe,
+      index: flags.index,
+      end,
+      columns: screen.columns,
+    })
     for (const line of lines) screen.line(line)
     return end === 'completed' ? exitCodes.success : exitCodes.interrupted
   } finally {

@@ -73,12 +73,12 @@ test('help is no mistake', async () => {
 
 describe('looking at runs', () => {
   test('a folder without runs says so, and is an empty list for programs', async () => {
-    expect((await run(['index', 'ls', '--at', folder])).stdout).toContain('no runs in')
-    expect((await run(['index', 'ls', '--at', folder, '--json'])).stdout).toBe('[]\n')
+    expect((await run(['index', 'ls', '--index', folder])).stdout).toContain('no runs in')
+    expect((await run(['index', 'ls', '--index', folder, '--json'])).stdout).toBe('[]\n')
   })
 
   test('a run that is not there is named, with exit code 1', async () => {
-    const { code, stderr } = await run(['index', 'metrics', 'nothing', '--at', folder])
+    const { code, stderr } = await run(['index', 'metrics', 'nothing', '--index', folder])
     expect(stderr).toContain('nothing')
     expect(code).toBe(1)
   })
