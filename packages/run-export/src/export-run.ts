@@ -5,7 +5,7 @@ import { jsonLine } from './json-lines.ts'
 import { writeParquet, type WriteChunk } from './parquet.ts'
 import { recordsTable, sequencesTable } from './record-tables.ts'
 import { episodesTable, groupsTable, metricsTable } from './summary-tables.ts'
-import type { Row, Table } from './table.ts'
+import { tableNames, type ExportTable, type Row, type Table } from './table.ts'
 
 /** The tables, with their columns and what stands in them. */
 export const exportTables: readonly Table[] = [
@@ -16,27 +16,27 @@ export const exportTables: readonly Table[] = [
   sequencesTable,
 ]
 
-const tableNames = ['episodes', 'groups', 'metrics', 'records', 'sequences'] as const
-export type ExportTable = (typeof tableNames)[number]
-
 export const exportFormats = ['jsonl', 'parquet'] as const
 export type ExportFormat = (typeof exportFormats)[number]
 
 export interface ExportOptions {
   readonly index: RunIndex
-  readonly run: string
+  /** One run, or several whose rows follow one another; the column `run` tells them apart. */
+  readonly run: string | readonly string[]
   readonly table: ExportTable
   readonly format: ExportFormat
   /** Takes the bytes of the file in order; the next ones wait until it resolves. */
   readonly write: WriteChunk
-  /** Only these episodes. For `groups` and `metrics` split, evaluation and step count. */
+  /** Only these episodes. For `groups` split, evaluation, step, group and task count, for `metrics` the first three. */
   readonly filter?: EpisodeFilter
   readonly signal?: AbortSignal
 }
 
 const optionsSchema = z.strictObject({
   index: z.custom<RunIndex>((index) => typeof index === 'object'),
-  run: z.string().min(1),
+  run: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)], {
+    error: 'expected the name of a run, or several',
+  }),
   table: z.enum(tableNames),
   format: z.enum(exportFormats),
   write: z.custom<WriteChunk>((write) => typeof write === 'function', 'expected a function'),
@@ -48,7 +48,7 @@ const optionsSchema = z.strictObject({
 const CHUNK_CHARS = 256 * 1024
 
 /**
- * Writes one table of a run. Memory is bounded by some hundred to twenty thousand rows, whatever the length of the run.
+ * Writes one table of a run, or of several. Memory is bounded by some hundred to twenty thousand rows, whatever the length of the run.
  * @returns the number of rows.
  * @throws ConfigError, or NotFoundError for a run that doesn't exist; the signal's reason.
  */
@@ -62,10 +62,20 @@ export async function exportRun(options: ExportOptions): Promise<number> {
     signal,
   } = checkOptions('exportRun', optionsSchema, options)
   const table = exportTables.find(({ name }) => name === options.table)!
-  const counted = countRows(table.rows(index, run, filter), signal)
+  const runs = typeof run === 'string' ? [run] : run
+  const counted = countRows(rowsOf(table, runs, index, filter), signal)
   if (format === 'parquet') await writeParquet(table, counted.rows, write)
   else await writeLines(table, counted.rows, write)
   return counted.count()
+}
+
+async function* rowsOf(
+  table: Table,
+  runs: readonly string[],
+  index: RunIndex,
+  filter: EpisodeFilter,
+): AsyncGenerator<Row> {
+  for (const run of runs) yield* table.rows(index, run, filter)
 }
 
 function countRows(rows: AsyncIterable<Row>, signal: AbortSignal | undefined) {

@@ -4,7 +4,6 @@ export {
   exportTables,
   type ExportFormat,
   type ExportOptions,
-  type ExportTable,
 } from './export-run.ts'
 export type { WriteChunk } from './parquet.ts'
-export type { Column, ColumnType, Row, Table } from './table.ts'
+export type { Column, ColumnType, ExportTable, Row, Table } from './table.ts'

@@ -86,13 +86,18 @@ export const groupsTable: Table = {
     { name: 'reward', type: 'DOUBLE', about: 'mean over the rewarded members' },
     { name: 'dropped', type: 'STRING', about: 'why it did not train' },
   ],
-  async *rows(index, run, { split, evaluation, step }) {
+  async *rows(index, run, { split, evaluation, step, group, task }) {
     const filter = {
       ...(split === undefined ? {} : { split }),
       ...(evaluation === undefined ? {} : { evaluation }),
       ...(step === undefined ? {} : { step }),
     }
-    for await (const group of index.groups(run, filter)) yield groupRow(run, group)
+    for await (const summary of index.groups(run, filter)) {
+      const isOther =
+        (group !== undefined && summary.key.group !== group) ||
+        (task !== undefined && summary.task !== task)
+      if (!isOther) yield groupRow(run, summary)
+    }
   },
 }
 

@@ -21,8 +21,11 @@ export interface Column {
 /** A value of a row by its column's type; undefined where there is none. JSON columns take any value that JSON has a text for. */
 export type Row = Readonly<Record<string, unknown>>
 
+export const tableNames = ['episodes', 'groups', 'metrics', 'records', 'sequences'] as const
+export type ExportTable = (typeof tableNames)[number]
+
 export interface Table {
-  readonly name: string
+  readonly name: ExportTable
   /** What a row is. */
   readonly about: string
   readonly columns: readonly Column[]

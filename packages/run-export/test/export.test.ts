@@ -1,4 +1,4 @@
-import type { EpisodeEvent, EpisodeKey, RunEvent, RunIndex } from '@tiltyard/core'
+import type { EpisodeEvent, EpisodeFilter, EpisodeKey, RunEvent, RunIndex } from '@tiltyard/core'
 import { memoryRunIndex } from '@tiltyard/testkit'
 import { parquetMetadata, parquetReadObjects } from 'hyparquet'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -206,7 +206,7 @@ test('records hold what was said, also of an episode under way', async () => {
   expect(lines[2]?.['messages']).toEqual([{ role: 'assistant', content: 'looking', reply: 0 }])
 })
 
-describe.each(exportTables.map(({ name }) => name as ExportTable))('the table %s', (table) => {
+describe.each(exportTables.map(({ name }) => name))('the table %s', (table) => {
   test('is the same in Parquet as in JSON lines', async () => {
     const parquet = await exported(table, 'parquet')
     const rows = await parquetReadObjects({ file: bufferOf(parquet) })
@@ -256,4 +256,35 @@ test('an export stops at its signal', async () => {
 test('a table or run that does not exist is refused by name', async () => {
   await expect(exported('episode' as ExportTable, 'jsonl')).rejects.toThrow('table')
   await expect(exported('episodes', 'jsonl', { run: 'two' })).rejects.toThrow('unknown run "two"')
+})
+
+test('rows of several runs follow one another', async () => {
+  const record = { seed: 1, config: {}, fingerprints: {}, versions: {} }
+  const several = memoryRunIndex()
+  for (const name of ['a', 'b', 'c']) {
+    const writer = await several.claim(
+      { version: 1, startedAt: 1, name, ...record },
+      { expect: 'new' },
+    )
+    await writer.append(episode({ member: 0 }))
+    await writer.append(episode({ member: 1 }))
+  }
+  const { rows, bytes } = await exported('episodes', 'jsonl', { index: several, run: ['c', 'a'] })
+  expect(rows).toBe(4)
+  expect(linesOf({ bytes }).map(({ run, member }) => [run, member])).toEqual([
+    ['c', 0],
+    ['c', 1],
+    ['a', 0],
+    ['a', 1],
+  ])
+  await expect(exported('episodes', 'jsonl', { run: [] })).rejects.toThrow('run')
+})
+
+test('groups are chosen by what a group has', async () => {
+  const groups = async (filter: EpisodeFilter) =>
+    (await exported('groups', 'jsonl', { filter })).rows
+  expect(await groups({})).toBe(2)
+  expect(await groups({ task: 'open' })).toBe(0)
+  expect(await groups({ group: 1 })).toBe(1)
+  expect(await groups({ evaluation: 'smoke', end: 'failed' })).toBe(1)
 })

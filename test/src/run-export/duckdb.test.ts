@@ -6,7 +6,7 @@ import { finished } from 'node:stream/promises'
 
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import type { RunEvent } from '@tiltyard/core'
-import { exportFormats, exportRun, exportTables, type ExportTable } from '@tiltyard/run-export'
+import { exportFormats, exportRun, exportTables } from '@tiltyard/run-export'
 import { fsRunIndex } from '@tiltyard/run-index-fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -30,7 +30,7 @@ beforeAll(async () => {
       await exportRun({
         index,
         run: 'one',
-        table: name as ExportTable,
+        table: name,
         format,
         write: (chunk) => new Promise((resolve) => file.write(chunk, () => resolve())),
       })

@@ -1,7 +1,6 @@
 import {
   endName,
   episodeId,
-  type EpisodeFilter,
   type EpisodeSummary,
   isRewarded,
   NotFoundError,
@@ -16,6 +15,8 @@ import { DEFAULT_RUNS, openIndex, PLACE_HELP } from '../open-index.ts'
 import { printJson, printLines, table } from '../output/json.ts'
 import { transcript } from '../output/transcript.ts'
 import { wholeNumber } from './arguments.ts'
+import { filterOf, type FilterFlags, withFilter } from './episode-filter.ts'
+import { type ExportFlags, exportOptions, exportRuns } from './index-export.ts'
 
 interface IndexFlags {
   /** Where the runs lie. */
@@ -23,11 +24,7 @@ interface IndexFlags {
   readonly json?: boolean
 }
 
-interface ShowFlags extends IndexFlags {
-  readonly split?: 'train' | 'eval'
-  readonly step?: number
-  readonly task?: string
-  readonly end?: string
+interface ShowFlags extends IndexFlags, FilterFlags {
   readonly limit: number
 }
 
@@ -63,17 +60,15 @@ export function indexCommand(
     .option('--json')
     .action(async (flags: IndexFlags) => use(flags, (index) => list(index, flags, terminal)))
 
-  command
-    .command('show')
-    .description("a run's episodes, or one of them whole")
-    .argument('<run>')
-    .argument('[episode]', 'its id, such as train/step-0007/g3/m1/a0')
-    .option(...place)
-    .option('--json')
-    .option('--split <name>', 'train or eval')
-    .option('--step <n>', 'only this step', wholeNumber)
-    .option('--task <id>', 'only this task')
-    .option('--end <reason>', 'only this end: completed, failed, cancelled, or the limit that cut')
+  withFilter(
+    command
+      .command('show')
+      .description("a run's episodes, or one of them whole")
+      .argument('<run>')
+      .argument('[episode]', 'its id, such as train/step-0007/g3/m1/a0')
+      .option(...place)
+      .option('--json'),
+  )
     .option('--limit <n>', 'most episodes', wholeNumber, LISTED_EPISODES)
     .action(async (run: string, episode: string | undefined, flags: ShowFlags) =>
       use(flags, (index) =>
@@ -94,6 +89,15 @@ export function indexCommand(
     .action(async (run: string, flags: MetricsFlags) =>
       use(flags, (index) => metrics(index, run, flags, terminal)),
     )
+
+  exportOptions(
+    command
+      .command('export')
+      .description('runs as tables for DuckDB, pandas and others: JSON lines or Parquet')
+      .option(...place),
+  ).action(async (runs: readonly string[], flags: IndexFlags & ExportFlags) =>
+    use(flags, (index) => exportRuns(index, runs, flags, terminal)),
+  )
 
   command
     .command('gc')
@@ -144,16 +148,10 @@ async function showRun(
   flags: ShowFlags,
   terminal: Terminal,
 ): Promise<void> {
-  const { split, step, task, end, limit } = flags
-  const filter: EpisodeFilter = {
-    ...(split === undefined ? {} : { split }),
-    ...(step === undefined ? {} : { step }),
-    ...(task === undefined ? {} : { task }),
-    ...(end === undefined ? {} : { end }),
-  }
+  const { limit } = flags
   const shown: EpisodeSummary[] = []
   let more = false
-  for await (const episode of index.episodes(run, filter)) {
+  for await (const episode of index.episodes(run, filterOf(flags))) {
     if (shown.length === limit) {
       more = true
       break

@@ -23,6 +23,13 @@ export async function unfinishedRun(index: RunIndex, base: string): Promise<stri
   )
 }
 
+/** In order. */
+export async function runNames(index: RunIndex): Promise<readonly string[]> {
+  const names: string[] = []
+  for await (const { name } of index.runs()) names.push(name)
+  return names
+}
+
 /** Runs with a recipe's base name, their warm starts apart. */
 async function runsOf(index: RunIndex, base: string): Promise<readonly RunSummary[]> {
   const found: RunSummary[] = []

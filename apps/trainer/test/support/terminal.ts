@@ -8,15 +8,22 @@ export async function run(
   {
     input = '',
     env = {},
-  }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+    interrupted = false,
+  }: {
+    readonly input?: string
+    readonly env?: Readonly<Record<string, string>>
+    /** Ctrl-C was pressed before anything began. */
+    readonly interrupted?: boolean
+  } = {},
 ) {
   const stdin = new PassThrough()
   stdin.end(input)
   const [stdout, stderr] = [collected(), collected()]
   const interrupts = { soft: new AbortController(), hard: new AbortController() }
+  if (interrupted) interrupts.soft.abort()
   const code = await main(args, {
     stdin,
-    stdout: stdout.stream,
+    stdout: Object.assign(stdout.stream, { isTTY: tty }),
     stderr: stderr.stream,
     env,
     interrupts: { soft: interrupts.soft.signal, hard: interrupts.hard.signal },
