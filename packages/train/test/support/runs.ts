@@ -1,5 +1,5 @@
 import { tokenPrompt, type Backend, type CheckpointRef } from '@tiltyard/core'
-import { memoryRunIndex, type MemoryRunIndex } from '@tiltyard/testkit'
+import { memoryRunIndex, type MemoryRunIndex, type SimulatedClock } from '@tiltyard/testkit'
 
 import {
   train,
@@ -53,4 +53,10 @@ export async function metricsOf({ index }: Place, run = 'letters'): Promise<read
   return metrics.map(({ split, evaluation, step, values }) =>
     JSON.stringify({ split, evaluation, step, values }),
   )
+}
+
+/** Lets so much time pass and no more, a little in each turn of the event loop, while others go on. */
+export async function pass(clock: SimulatedClock, milliseconds: number): Promise<void> {
+  const little = 10
+  for (let passed = 0; passed < milliseconds; passed += little) await clock.advance(little)
 }
