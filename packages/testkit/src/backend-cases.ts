@@ -31,6 +31,28 @@ export type BackendFeature =
   /** Checkpoints can be deleted. */
   | 'delete'
 
+/** All names of what may be lacking. */
+export const backendFeatures = Object.keys({
+  deterministic: true,
+  topLogprobs: true,
+  stopStrings: true,
+  untempered: true,
+  cross_entropy: true,
+  importance_sampling: true,
+  ppo: true,
+  cispo: true,
+  dro: true,
+  mask: true,
+  clipNorm: true,
+  weightDecay: true,
+  adamSettings: true,
+  sum: true,
+  adapterSeeds: true,
+  optimizerState: true,
+  list: true,
+  delete: true,
+} satisfies Record<BackendFeature, true>) as readonly BackendFeature[]
+
 export interface BackendCasesOptions {
   /** A fresh backend that shares its stored checkpoints with no other case. Closed by the case. */
   readonly create: () => Promise<Backend>

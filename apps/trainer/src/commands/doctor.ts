@@ -11,6 +11,8 @@ import type { Command } from 'commander'
 import { exitCodes, type Terminal } from '../exit.ts'
 import { printLines } from '../output/json.ts'
 import { importModule } from '../recipe.ts'
+import { doctorBackendCommand } from './doctor-backend.ts'
+import type { PlayInput } from './play.ts'
 
 interface RendererFlags {
   readonly vectors: readonly string[]
@@ -20,10 +22,11 @@ interface RendererFlags {
 
 export function doctorCommand(
   program: Command,
-  terminal: Terminal,
+  terminal: Terminal & PlayInput,
   done: (code: number) => void,
 ): void {
   const doctor = program.command('doctor').description('check a part against what it promises')
+  doctorBackendCommand(doctor, terminal, done)
   doctor
     .command('renderer')
     .description('run vector files (render, parse, prefix, weights) against a renderer')

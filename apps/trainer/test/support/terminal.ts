@@ -9,11 +9,14 @@ export async function run(
     input = '',
     env = {},
     interrupted = false,
+    tty = false,
   }: {
     readonly input?: string
     readonly env?: Readonly<Record<string, string>>
     /** Ctrl-C was pressed before anything began. */
     readonly interrupted?: boolean
+    /** Whether a person seems to look on. */
+    readonly tty?: boolean
   } = {},
 ) {
   const stdin = new PassThrough()

@@ -54,10 +54,14 @@ const shown = new Map<number, string>([
 
 /** Ids of plain text, one per character; nothing becomes a marker, and half a surrogate pair becomes U+FFFD. */
 export function charIds(text: string): Int32Array {
-  return Int32Array.from(text, (character) => {
-    const point = character.codePointAt(0)!
-    return point >= 0xd800 && point <= 0xdfff ? 0xfffd : point
-  })
+  const ids = new Int32Array(text.length)
+  let length = 0
+  for (let at = 0; at < text.length; length += 1) {
+    const point = text.codePointAt(at)!
+    ids[length] = point >= 0xd800 && point <= 0xdfff ? 0xfffd : point
+    at += point > 0xffff ? 2 : 1
+  }
+  return ids.subarray(0, length)
 }
 
 /** Ids of a reply: `⟦name {"json": 1}⟧` is a call, and the reply ends with the stop token unless `ended` is false. */
@@ -140,14 +144,25 @@ export function charRenderer(options: CharRendererOptions = {}): Renderer {
 
     stream(context) {
       const pieces: number[] = []
+      let sent = ''
+      let inCall = false
       return {
         push(ids) {
-          pieces.push(...ids)
-          return []
+          let text = ''
+          for (const id of ids) {
+            pieces.push(id)
+            if (id === charMarkers.callOpen) inCall = true
+            else if (inCall) inCall = id !== charMarkers.callClose
+            else if (!isStop(id)) text += charText([id])
+          }
+          sent += text
+          return text === '' ? [] : [{ type: 'text', text }]
         },
         end(stop) {
           const reply = parse(Int32Array.from(pieces), { ...context, stop })
-          return { deltas: deltasOf(reply.message), reply }
+          const { message } = reply
+          const rest = { ...message, content: message.content.slice(sent.length) }
+          return { deltas: deltasOf(rest), reply }
         },
       }
     },
