@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 
 import { DeadlineError } from '../src/errors.ts'
-import { asError, systemClock, withDeadline } from '../src/waiting.ts'
+import { after, asError, systemClock, withDeadline, type Clock } from '../src/waiting.ts'
 
 const never = () => new Promise<never>(() => {})
 const throwAtOnce = (): Promise<never> => {
@@ -68,4 +68,28 @@ test('the system clock sleeps until its signal', async () => {
   await expect(slept).rejects.toThrow('aborted')
   await expect(systemClock.sleep(1, controller.signal)).rejects.toThrow('aborted')
   await expect(systemClock.sleep(1)).resolves.toBeUndefined()
+})
+
+const sleepsOnly: Clock = {
+  now: () => systemClock.now(),
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds, signal),
+}
+
+test.each([
+  ['the system clock', systemClock],
+  ['a clock that only sleeps', sleepsOnly],
+])('a timer of %s works once, or not at all when it is called off', async (_, clock) => {
+  vi.useFakeTimers()
+  try {
+    const work = vi.fn<(what: string) => void>()
+    const callOff = after(clock, 1000, () => work('called off'))
+    after(clock, 1000, () => work('in time'))
+    callOff()
+    await vi.advanceTimersByTimeAsync(1000)
+    callOff()
+    expect(work.mock.calls).toEqual([['in time']])
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
 })

@@ -1,4 +1,4 @@
-import type { Clock } from '@tiltyard/core'
+import { after, type Clock } from '@tiltyard/core'
 
 import { policyUpdating, shuttingDown } from './errors.ts'
 
@@ -32,14 +32,13 @@ export function createAdmission(clock: Clock, holdMs: number): Admission {
     },
     async enter() {
       if (paused && !closed) {
-        const done = new AbortController()
-        const over = clock.sleep(holdMs, done.signal).then(
-          () => true,
-          () => false,
-        )
-        const resumed = new Promise<boolean>((resolve) => waiting.push(() => resolve(false)))
-        const isLate = await Promise.race([over, resumed])
-        done.abort()
+        const isLate = await new Promise<boolean>((resolve) => {
+          const callOff = after(clock, holdMs, () => resolve(true))
+          waiting.push(() => {
+            callOff()
+            resolve(false)
+          })
+        })
         if (isLate) throw policyUpdating()
       }
       if (closed) throw shuttingDown()

@@ -18,11 +18,12 @@ import {
   modelNotFound,
   routeNotFound,
 } from './errors.ts'
+import { toResponse, type Answer } from './http/answer.ts'
 import { infer, type InferenceServices } from './http/inference.ts'
 import { pageRoutes } from './http/page.ts'
 import { takeEnd, takeReward } from './http/rollout-routes.ts'
 import { takeWork } from './http/work-route.ts'
-import { attemptPath, isOwnRequest, placeOf, type Place } from './identity.ts'
+import { attemptPath, isOwnRequest, pathOf, placeOf, type Place } from './identity.ts'
 import { mintKey } from './keys.ts'
 import { settingsOf, type GatewayOptions } from './options.ts'
 import { createPolicies } from './policies.ts'
@@ -43,6 +44,8 @@ export interface GatewayCounts {
 export interface Gateway {
   /** A standard fetch: hand it to a client in this process, and no socket is needed. Any origin will do. */
   readonly fetch: typeof fetch
+  /** For servers: as `fetch`, but a reply comes as what to write. Aborts of the request's signal are those of its client. */
+  answer(request: Request): Promise<Response | Answer>
   /** Where clients reach it: the server's address, or one for `fetch` alone. Without `/v1`. */
   origin: string
   /** Moves an alias to a policy. Calls under way, and pinned attempts, keep what they have; `released` tells when none is left. */
@@ -141,24 +144,29 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
     return named
   }
 
-  const answer = async (request: Request): Promise<Response> => {
-    const { pathname } = new URL(request.url)
-    const place = placeOf(pathname)
-    const { route } = place
+  const refuse = (error: unknown): Response => {
+    const known = asApiError(error)
+    counts[known.answer.status >= 500 ? 'failed' : 'refused'] += 1
+    logger.debug('refused', { code: known.code, status: known.answer.status })
+    if (known.code === 'internal_error')
+      logger.error('the gateway failed', { error: asError(known.cause).name })
+    return errorResponse(known)
+  }
+
+  const answerOthers = async (request: Request): Promise<Response> => {
+    const pathname = pathOf(request.url)
+    const { route, ...place } = placeOf(pathname)
     const isPost = request.method === 'POST'
-    if (isPost && inferenceRoutes.has(route))
-      return infer(identify(request, place), place, request, services)
-    const { maxBodyBytes } = settings
+    const whose = () => identify(request, { route, ...place })
     if (isPost && route === '/rollout/reward')
-      return takeReward(identify(request, place), request, maxBodyBytes)
-    if (isPost && route === '/rollout/end')
-      return takeEnd(identify(request, place), request, maxBodyBytes)
+      return takeReward(whose(), request, settings.maxBodyBytes)
+    if (isPost && route === '/rollout/end') return takeEnd(whose(), request, settings.maxBodyBytes)
     if (isPost && route === '/rollout/heartbeat') {
-      identify(request, place).seen()
+      whose().seen()
       return Response.json({ status: 'ok' })
     }
     if (request.method === 'GET' && /^\/models(\/|$)/.test(route))
-      return models(route.slice('/models/'.length), modelsOf(identify(request, place)))
+      return models(route.slice('/models/'.length), modelsOf(whose()))
     throw routeNotFound(request.method, pathname, routes)
   }
 
@@ -167,23 +175,34 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
   if (workerKey !== undefined)
     app.post('/work/next', ({ req }) => takeWork(req.raw, work, workerKey, clock))
   if (serving !== undefined) pageRoutes(app)
-  app.all('*', ({ req }) => answer(req.raw))
-  app.onError((error) => {
-    const known = asApiError(error)
-    counts[known.answer.status >= 500 ? 'failed' : 'refused'] += 1
-    logger.debug('refused', { code: known.code, status: known.answer.status })
-    if (known.code === 'internal_error')
-      logger.error('the gateway failed', { error: asError(known.cause).name })
-    return errorResponse(known)
-  })
+  app.all('*', ({ req }) => answerOthers(req.raw))
+  app.onError(refuse)
+
+  /** Calls don't go through the router: it would cost them more than finding their route does. */
+  const answer = async (request: Request): Promise<Response | Answer> => {
+    const place = placeOf(pathOf(request.url))
+    if (request.method !== 'POST' || !inferenceRoutes.has(place.route)) return app.fetch(request)
+    try {
+      return await infer(identify(request, place), place, request, services)
+    } catch (error) {
+      return refuse(error)
+    }
+  }
+  const answerFully = async (request: Request): Promise<Response> => {
+    const given = await answer(request)
+    return given instanceof Response ? given : toResponse(given, request.signal)
+  }
 
   const gateway: Gateway = {
     fetch: async (input, init) => {
       const request =
         input instanceof Request && init === undefined ? input : new Request(input, init)
+      const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
+      const answered = answerFully(request)
       // As fetch does it: an abort rejects at once.
-      return orAborted(Promise.resolve(app.fetch(request)), request.signal)
+      return signal === undefined ? answered : orAborted(answered, signal)
     },
+    answer,
     get origin() {
       return origin
     },

@@ -9,6 +9,14 @@ export interface Place {
 
 const place = /^(?:\/r\/([^/]+)\/a\/([^/]+))?(?:\/as\/([^/]+))?(?:\/v1)*(\/.*)?$/
 
+/** The path of an absolute URL as `Request` has it. */
+export function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  if (start === -1) return '/'
+  const end = url.slice(start).search(/[?#]/)
+  return end === -1 ? url.slice(start) : url.slice(start, start + end)
+}
+
 /** Clients differ in whether they add `/v1`; a path with none, one or two of them means the same. */
 export function placeOf(pathname: string): Place {
   const [, rollout, attempt, agent, route = '/'] = place.exec(pathname) ?? []

@@ -1,8 +1,9 @@
 import { serve, type HttpBindings, type Http2Bindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { ConfigError } from '@tiltyard/core'
 
 import type { Gateway } from './gateway.ts'
-import { unbuffered } from './http/event-stream.ts'
+import type { Answer } from './http/answer.ts'
 import { isLoopback } from './identity.ts'
 
 export interface ServeOptions {
@@ -37,8 +38,12 @@ export async function serveGateway(
         message: `"${host}" is reached by others, and this gateway asks for no key; listen on 127.0.0.1, or set requireKey and serving.key`,
       },
     ])
-  const answer = async (request: Request, { outgoing }: Connection) =>
-    breaking(await gateway.fetch(request), outgoing)
+  const answer = async (request: Request, { outgoing }: HttpBindings | Http2Bindings) => {
+    const given = await gateway.answer(request)
+    if (given instanceof Response) return given
+    await write(given, outgoing as HttpBindings['outgoing'])
+    return RESPONSE_ALREADY_SENT
+  }
   const { server, bound } = await new Promise<{ server: ReturnType<typeof serve>; bound: number }>(
     (resolve, reject) => {
       const made = serve(
@@ -61,31 +66,34 @@ export async function serveGateway(
   }
 }
 
-type Connection = HttpBindings | Http2Bindings
+/** Writes an answer as fast as its client takes it. One that fails on its way breaks its connection, so that no client takes it for a whole one. */
+async function write(
+  { status, headers, body }: Answer,
+  outgoing: HttpBindings['outgoing'],
+): Promise<void> {
+  if (typeof body === 'string') {
+    outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
+    return
+  }
+  outgoing.writeHead(status, headers)
+  try {
+    for (let text = await body.next(); text !== undefined; text = await body.next())
+      if (!outgoing.write(text)) await drained(outgoing)
+    outgoing.end()
+  } catch {
+    // What was written in this turn of the event loop is only now on its way.
+    setImmediate(() => outgoing.destroy())
+  }
+}
 
-/**
- * An answer in pieces whose failure breaks its connection, so that no client takes it for a whole one. The server's own way
- * would write the error's text, end the answer and print the error.
- */
-function breaking(response: Response, outgoing: Connection['outgoing']): Response {
-  const [header] = Object.keys(unbuffered)
-  if (response.body === null || !response.headers.has(header!)) return response
-  const reader = response.body.getReader()
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { value, done } = await reader.read()
-          if (done) controller.close()
-          else controller.enqueue(value)
-        } catch {
-          outgoing.destroy()
-          controller.close()
-        }
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  )
-  return new Response(body, { status: response.status, headers: response.headers })
+/** Resolves when more can be written, or nothing ever will. */
+function drained(outgoing: HttpBindings['outgoing']): Promise<void> {
+  return new Promise((resolve) => {
+    if (outgoing.destroyed) resolve()
+    const done = () => {
+      outgoing.off('drain', done).off('close', done)
+      resolve()
+    }
+    outgoing.on('drain', done).on('close', done)
+  })
 }

@@ -1,7 +1,4 @@
-import { asError } from '@tiltyard/core'
-
-/** Reason for ending a wait that nobody reads: making an error for each would cost more than the wait. */
-export const SETTLED = 'settled'
+import { after, asError, type Clock } from '@tiltyard/core'
 
 /** A promise that is settled from outside. */
 export interface Deferred<T> {
@@ -20,16 +17,26 @@ export function deferred<T>(): Deferred<T> {
 /** The work's result, or the signal's reason as soon as it aborts. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted()
-  const done = new AbortController()
+  let abort = () => {}
   const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(asError(signal.reason)), {
-      once: true,
-      signal: done.signal,
-    })
+    abort = () => reject(asError(signal.reason))
+    signal.addEventListener('abort', abort, { once: true })
   })
   try {
     return await Promise.race([work, aborted])
   } finally {
-    done.abort(SETTLED)
+    signal.removeEventListener('abort', abort)
   }
+}
+
+/** The promise's value, or undefined when it takes longer than so many milliseconds. */
+export function unlessQuiet<T>(
+  promise: Promise<T>,
+  clock: Clock,
+  milliseconds: number,
+): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const callOff = after(clock, milliseconds, () => resolve(undefined))
+    promise.finally(callOff).then(resolve, reject)
+  })
 }

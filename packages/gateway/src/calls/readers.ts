@@ -1,7 +1,7 @@
-import type { Clock } from '@tiltyard/core'
+import { after, type Clock } from '@tiltyard/core'
 
 import { abandoned } from '../errors.ts'
-import { deferred, SETTLED } from '../waiting.ts'
+import { deferred } from '../waiting.ts'
 import type { OpenRecord } from './record.ts'
 
 /** A client waits for a call. Call one of the two when it stops waiting; `left` may follow `delivered` when bytes were lost. */
@@ -29,7 +29,7 @@ export function createReaders(record: OpenRecord, clock: Clock, orphanMs: number
   const stopped = new AbortController()
   const claims: ((claimed: boolean) => void)[] = []
   let readers = 0
-  let grace: AbortController | undefined
+  let endGrace = () => {}
   const wake = (isClaimed: boolean) => {
     for (const resolve of claims.splice(0)) resolve(isClaimed)
   }
@@ -39,16 +39,12 @@ export function createReaders(record: OpenRecord, clock: Clock, orphanMs: number
   }
   const orphan = () => {
     if (record.status !== 'running') return
-    grace = new AbortController()
-    clock.sleep(orphanMs, grace.signal).then(
-      () => stop(abandoned()),
-      () => {},
-    )
+    endGrace = after(clock, orphanMs, () => stop(abandoned()))
   }
   return {
     signal: stopped.signal,
     stop,
-    settle: () => grace?.abort(SETTLED),
+    settle: () => endGrace(),
 
     async claimed() {
       if (stopped.signal.aborted) return false
@@ -60,7 +56,7 @@ export function createReaders(record: OpenRecord, clock: Clock, orphanMs: number
 
     attach() {
       readers += 1
-      grace?.abort(SETTLED)
+      endGrace()
       wake(true)
       let isReading = true
       return {

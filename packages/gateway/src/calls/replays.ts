@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 import type { ActiveCall } from './call.ts'
 
@@ -51,9 +51,7 @@ export function createReplays(): Replays {
 export function tryMarks(headers: Headers, route: string, tags: object, body: string): TryMarks {
   const idempotency = headers.get('idempotency-key')
   const what = idempotency === null ? `b${body}` : `k${idempotency}`
-  const digest = createHash('sha256')
-    .update(`${route}\u0000${JSON.stringify(tags)}\u0000${what}`)
-    .digest('base64')
+  const digest = hash('sha256', `${route}\u0000${JSON.stringify(tags)}\u0000${what}`, 'base64')
   const retries = Number(headers.get('x-stainless-retry-count') ?? 0)
   return { digest, marked: idempotency !== null || retries > 0 }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 import {
   isRunnable,
@@ -104,5 +104,5 @@ function isSameArguments(call: ToolCall, echo: ToolCall, tolerance: EchoToleranc
 /** Policy and tools, in order: others make another context. */
 export function contextKey(alias: string, tools: readonly ToolSpec[]): string {
   if (tools.length === 0) return alias
-  return `${alias} ${createHash('sha256').update(JSON.stringify(tools)).digest('base64')}`
+  return `${alias} ${hash('sha256', JSON.stringify(tools), 'base64')}`
 }

@@ -18,6 +18,7 @@ import { outputItems, responseBody, responseStream } from '../dialects/responses
 import { modelNotFound } from '../errors.ts'
 import { splitModel, tagsOf, type Place } from '../identity.ts'
 import type { Settings } from '../options.ts'
+import type { Answer } from './answer.ts'
 import { eventStream, unbuffered, type StreamPiece } from './event-stream.ts'
 import { patientJson } from './patient-json.ts'
 
@@ -47,7 +48,7 @@ export async function infer(
   place: Place,
   request: Request,
   services: InferenceServices,
-): Promise<Response> {
+): Promise<Answer> {
   const { settings, admission } = services
   const { text, body } = await readBody(request, settings.maxBodyBytes)
   const dialect = readDialect(attempt, place.route, body, settings)
@@ -85,7 +86,7 @@ function answer(
   replayed: boolean,
   signal: AbortSignal,
   { settings, calls }: InferenceServices,
-): Promise<Response> | Response {
+): Promise<Answer> | Answer {
   const { clock, keepaliveMs, patienceMs } = settings
   const reader = call.attach()
   const unused = [...request.ignored, ...call.record.overridden]
@@ -98,19 +99,20 @@ function answer(
   if (request.stream) {
     const created = Math.floor(calls.wallClock() / 1000)
     const closed = (delivered: boolean) => (delivered ? reader.delivered() : reader.left())
-    const pieces = eventStream(stream(call, created), { clock, keepaliveMs, signal, closed })
-    return new Response(pieces, {
+    return {
+      status: 200,
       headers: {
         ...headers,
         'content-type': 'text/event-stream; charset=utf-8',
         'cache-control': 'no-cache',
         ...unbuffered,
       },
-    })
+      body: eventStream(stream(call, created), { clock, keepaliveMs, signal, closed }),
+    }
   }
-  const leave = () => reader.left()
-  signal.addEventListener('abort', leave, { once: true })
-  if (signal.aborted) leave()
+  const left = () => reader.left()
+  signal.addEventListener('abort', left, { once: true })
+  if (signal.aborted) left()
   const text = call.result.then(
     (result) => {
       if (!signal.aborted) reader.delivered()
@@ -121,7 +123,7 @@ function answer(
       throw error
     },
   )
-  return patientJson(text, { clock, patienceMs, keepaliveMs, signal, headers })
+  return patientJson(text, { clock, patienceMs, keepaliveMs, headers, left })
 }
 
 function readDialect(

@@ -1,47 +1,40 @@
 import type { Clock } from '@tiltyard/core'
 
-import { asApiError, errorResponse } from '../errors.ts'
-import { unbuffered, unlessQuiet } from './event-stream.ts'
+import { unlessQuiet } from '../waiting.ts'
+import type { Answer } from './answer.ts'
+import { unbuffered } from './event-stream.ts'
 
 export interface PatientOptions {
   readonly clock: Clock
   /** Waits this long with the head of the answer, in milliseconds; then sends it, with a space at each interval. */
   readonly patienceMs: number
   readonly keepaliveMs: number
-  readonly signal: AbortSignal
   readonly headers: Readonly<Record<string, string>>
+  /** The client takes no more. */
+  readonly left: () => void
 }
 
 /**
  * An answer in JSON that may take long. Clients give up on connections that stay silent, so after a while the head goes out, and
  * then spaces, which JSON allows. A failure after that breaks the connection: the client tries again.
+ * @throws what `body` rejects with before the head goes out.
  */
 export async function patientJson(
   body: Promise<string>,
-  { clock, patienceMs, keepaliveMs, signal, headers }: PatientOptions,
-): Promise<Response> {
+  { clock, patienceMs, keepaliveMs, headers, left }: PatientOptions,
+): Promise<Answer> {
   const full = { ...headers, 'content-type': 'application/json' }
-  try {
-    const text = await unlessQuiet(body, clock, patienceMs)
-    if (text !== undefined) return new Response(text, { headers: full })
-  } catch (error) {
-    return errorResponse(asApiError(error))
-  }
-  const encoder = new TextEncoder()
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const text = await unlessQuiet(body, clock, keepaliveMs)
-          controller.enqueue(encoder.encode(text ?? ' '))
-          if (text !== undefined) controller.close()
-        } catch (error) {
-          controller.error(error)
-        }
-        if (signal.aborted) controller.error(signal.reason)
-      },
+  const text = await unlessQuiet(body, clock, patienceMs)
+  if (text !== undefined) return { status: 200, headers: full, body: text }
+  let ended = false
+  const pieces = {
+    async next() {
+      if (ended) return undefined
+      const rest = await unlessQuiet(body, clock, keepaliveMs)
+      ended = rest !== undefined
+      return rest ?? ' '
     },
-    { highWaterMark: 0 },
-  )
-  return new Response(stream, { headers: { ...full, ...unbuffered } })
+    leave: left,
+  }
+  return { status: 200, headers: { ...full, ...unbuffered }, body: pieces }
 }

@@ -146,20 +146,25 @@ export function charRenderer(options: CharRendererOptions = {}): Renderer {
       const pieces: number[] = []
       let sent = ''
       let inCall = false
+      // Only the last stop token is no text.
+      let stop = ''
       return {
         push(ids) {
           let text = ''
           for (const id of ids) {
             pieces.push(id)
-            if (id === charMarkers.callOpen) inCall = true
-            else if (inCall) inCall = id !== charMarkers.callClose
-            else if (!isStop(id)) text += charText([id])
+            text += stop
+            stop = ''
+            if (inCall) inCall = id !== charMarkers.callClose
+            else if (id === charMarkers.callOpen) inCall = true
+            else if (isStop(id)) stop = charText([id])
+            else text += charText([id])
           }
           sent += text
           return text === '' ? [] : [{ type: 'text', text }]
         },
-        end(stop) {
-          const reply = parse(Int32Array.from(pieces), { ...context, stop })
+        end(reason) {
+          const reply = parse(Int32Array.from(pieces), { ...context, stop: reason })
           const { message } = reply
           const rest = { ...message, content: message.content.slice(sent.length) }
           return { deltas: deltasOf(rest), reply }
