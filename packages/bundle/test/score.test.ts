@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import { ConfigError, type JsonObject, type Score } from '@tiltyard/core'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
@@ -12,7 +10,7 @@ import {
   type VerifierContext,
 } from '../src/index.ts'
 import { makeBundle } from './support/make-bundle.ts'
-import { call, calls, quiet, says, scored, started, stepContext } from './support/play.ts'
+import { call, calls, never, quiet, says, scored, started, stepContext } from './support/play.ts'
 
 const put = defineTool<{ readonly box: readonly string[] }, z.ZodObject<{ thing: z.ZodString }>>({
   name: 'put',
@@ -143,10 +141,7 @@ describe('verifiers', () => {
   })
 
   test('have a time limit of their own', async () => {
-    const env = await envScored(
-      { slow: () => sleep(1_000).then(() => 1) },
-      { limits: { verifierMs: 5 } },
-    )
+    const env = await envScored({ slow: never }, { limits: { verifierMs: 5 } })
     await env.end({ kind: 'completed' })
     await expect(env.score(quiet())).rejects.toThrow(
       'verifier of step "slow" failed: gave up waiting for verifier "slow" after 5 ms',
@@ -155,7 +150,7 @@ describe('verifiers', () => {
 
   test('end with the signal’s reason when the run stops', async () => {
     const stop = new AbortController()
-    const env = await envScored({ slow: () => sleep(1_000).then(() => 1) })
+    const env = await envScored({ slow: never })
     await env.end({ kind: 'completed' })
     const scoring = env.score(stop.signal)
     stop.abort(new Error('the run stops'))

@@ -107,7 +107,8 @@ function runProgram(text: string) {
   return promisify(execFile)(
     process.execPath,
     ['--conditions=@tiltyard/source', '--import=tsx', '--input-type=module', '--eval', text],
-    { timeout: 20_000 },
+    // For hangs only.
+    { timeout: 120_000 },
   )
 }
 

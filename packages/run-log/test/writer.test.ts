@@ -1,5 +1,5 @@
 import type { RunEvent, RunWriter } from '@tiltyard/core'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { indexOver, memoryBlobs, type MemoryBlobs } from './support/memory-blobs.ts'
 import { all, call, episode, metrics, runRecord, score, step } from './support/small-run.ts'
@@ -104,14 +104,14 @@ describe.each([
 test('without a flush a batch is written after a time, or once it is large', async () => {
   const timed = memoryBlobs(true)
   await (await claimNew(timed, { batchMs: 1 })).append(episode())
-  await vi.waitFor(async () => expect(await all(indexOver(timed).episodes('one'))).toHaveLength(1))
+  await expect.poll(() => all(indexOver(timed).episodes('one'))).toHaveLength(1)
 
   const sized = memoryBlobs(true)
   const writer = await claimNew(sized, { batchSize: 4_000 })
   for (let member = 0; member < 30; member += 1) await writer.append(episode({ member }))
-  await vi.waitFor(async () =>
-    expect((await all(indexOver(sized).episodes('one'))).length).toBeGreaterThan(20),
-  )
+  await expect
+    .poll(async () => (await all(indexOver(sized).episodes('one'))).length)
+    .toBeGreaterThan(20)
 })
 
 test('a stuck store delays appends only once the buffer is full', async () => {
@@ -148,7 +148,7 @@ test('a writer gives signs of life until it is closed', async () => {
     if (key.includes('/alive/')) signs.push(key)
   }
   const writer = await claimNew(blobs, { signOfLifeMs: 1 })
-  await vi.waitFor(() => expect(signs.length).toBeGreaterThan(3))
+  await expect.poll(() => signs.length).toBeGreaterThan(3)
   await writer.close()
   const until = signs.length
   await new Promise((resolve) => setTimeout(resolve, 10))

@@ -40,3 +40,6 @@ export async function scored(env: Env) {
   await env.end({ kind: 'completed' })
   return await env.score(quiet())
 }
+
+/** Work that never ends. */
+export const never = (): Promise<never> => new Promise(() => {})

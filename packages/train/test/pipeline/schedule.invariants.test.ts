@@ -25,7 +25,7 @@ describe(`over ${schedules} random schedules on a simulated clock`, () => {
       const clock = simulatedClock()
       runs.push({ world, ...(await clock.drive(simulate(world, clock))) })
     }
-  }, 60_000)
+  })
 
   const completed = () => runs.filter(({ end }) => end?.reason === 'completed')
   const violations = (from: readonly Run[], broken: (run: Run) => boolean) =>

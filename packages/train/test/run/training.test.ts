@@ -68,7 +68,7 @@ describe('a training', () => {
     const before = rewardOf(reports[0]!.evaluations[0]!.values)
     expect(before).toBeLessThan(0.2)
     expect(rewardOf(result.evaluations[0]!.values)).toBeGreaterThan(0.5)
-  }, 30_000)
+  })
 
   test('teaches nothing when rewards have nothing to do with replies', async () => {
     let plays = 0
@@ -77,7 +77,7 @@ describe('a training', () => {
     const { reports, result } = await trainThere(newPlace(), learning({ dataset }))
     const before = rewardOf(reports[0]!.evaluations[0]!.values)
     expect(rewardOf(result.evaluations[0]!.values)).toBeLessThan(before + 0.25)
-  }, 30_000)
+  })
 
   test('with one seed gives the same metrics and weights, with another seed others', async () => {
     const first = await withSeed(1)
