@@ -37,6 +37,10 @@ async function loadModels() {
     if (index === 1) options.unshift(new Option('nobody', ''))
     select.replaceChildren(...options)
   }
+  // Several versions are there to be compared.
+  const [, right] = sides
+  right.select.value = names[1] ?? ''
+  right.view.hidden = right.select.value === ''
 }
 
 /** A message on a side; gives the place for its text. */

@@ -90,6 +90,19 @@ export function unsupportedContent(param: string, kind: string): ApiError {
   return refusal('unsupported_content', `content of type "${kind}" is not taken; send text`, param)
 }
 
+export function unusableImage(param: string, why: string): ApiError {
+  return refusal(
+    'unsupported_content',
+    `${param} has an image that can't be used: ${why}; send a data: URL with a PNG or a JPEG in base64`,
+    param,
+  )
+}
+
+/** Images for a model that has none. */
+export function noImages(param: string): ApiError {
+  return refusal('unsupported_content', 'this model takes no images; send text', param)
+}
+
 function refusal(code: string, message: string, param?: string): ApiError {
   return new ApiError(message, {
     status: 400,

@@ -1,10 +1,9 @@
-import { unknownName } from '@tiltyard/core'
+import { readImage, unknownName } from '@tiltyard/core'
 
 import type { BundleImage, LoadedStep, LoadedTool } from '../bundle.ts'
 import type { Task } from '../task.ts'
 import type { UniverseSource } from '../universe/universe.ts'
 import type { FolderReader } from './files.ts'
-import { readImage } from './images.ts'
 import { sentenceOf } from './loading.ts'
 import type { Mistakes } from './mistakes.ts'
 import { withoutLastNewline } from './read-parts.ts'

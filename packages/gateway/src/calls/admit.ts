@@ -1,5 +1,6 @@
 import {
   deriveSeed,
+  hasImages,
   type Clock,
   type PolicyHandle,
   type Renderer,
@@ -9,7 +10,7 @@ import {
 } from '@tiltyard/core'
 
 import type { OpenAttempt, TakenPolicy } from '../attempt.ts'
-import { invalidRequest, unsupportedParameter } from '../errors.ts'
+import { invalidRequest, noImages, unsupportedParameter } from '../errors.ts'
 import { placeConversation, type Placement } from '../graph/placement.ts'
 import type { Tags } from '../identity.ts'
 import { randomId } from '../keys.ts'
@@ -105,13 +106,17 @@ export function admit(
 
 function placeOf(
   attempt: OpenAttempt,
-  { input }: InferenceRequest,
+  { input, route }: InferenceRequest,
   alias: string,
   renderer: Renderer,
   tokenizer: Tokenizer | undefined,
 ): Placement {
-  if (input.kind === 'conversation')
-    return placeConversation(attempt.graph, alias, renderer, input.conversation)
+  if (input.kind === 'conversation') {
+    const { conversation } = input
+    if (!renderer.capabilities.images && hasImages(conversation.messages))
+      throw noImages(route === 'responses' ? 'input' : 'messages')
+    return placeConversation(attempt.graph, alias, renderer, conversation)
+  }
   if (input.kind === 'ids') return attempt.tokens.place(input.ids)
   if (tokenizer === undefined)
     throw invalidRequest(

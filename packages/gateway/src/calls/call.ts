@@ -1,7 +1,13 @@
-import { asError, withDeadline, type RenderedPrompt, type Sample } from '@tiltyard/core'
+import {
+  asError,
+  TiltyardError,
+  withDeadline,
+  type RenderedPrompt,
+  type Sample,
+} from '@tiltyard/core'
 
 import type { OpenAttempt } from '../attempt.ts'
-import { asApiError, samplerFailed, type ApiError } from '../errors.ts'
+import { asApiError, noImages, samplerFailed, type ApiError } from '../errors.ts'
 import { splitModel, type Tags } from '../identity.ts'
 import { admit, type Admitted, type CallServices } from './admit.ts'
 import { createBroadcast, type Broadcast } from './broadcast.ts'
@@ -144,10 +150,17 @@ async function sample(
       )
     } catch (error) {
       signal.throwIfAborted()
+      if (takesNoImages(error, place.prompt)) throw noImages('messages')
       if (streamed || tries >= services.samplerRetries) throw samplerFailed(error)
       await services.clock.sleep(RETRY_MS * 2 ** tries, signal)
     }
   }
+}
+
+/** A renderer may have images and the backend behind the sampler none. */
+function takesNoImages(error: unknown, prompt: RenderedPrompt): boolean {
+  const isRefusal = TiltyardError.is(error, 'UNSUPPORTED') || TiltyardError.is(error, 'DATA')
+  return isRefusal && prompt.chunks().some(({ type }) => type === 'image')
 }
 
 const RETRY_MS = 250

@@ -2,7 +2,7 @@ import type { AssistantMessage, JsonObject, JsonValue, Message, ToolSpec } from 
 
 import type { InferenceRequest } from '../calls/request.ts'
 import { invalidRequest, unsupportedParameter } from '../errors.ts'
-import { contentText, echoedCall, toolSpec } from './content.ts'
+import { contentOf, contentText, echoedCall, toolSpec } from './content.ts'
 import { isObject, type Fields } from './fields.ts'
 import {
   ignoredFields,
@@ -72,9 +72,12 @@ function chatMessage(message: JsonValue, index: number): Message {
       `${param}.role must be system, developer, user, assistant or tool`,
       `${param}.role`,
     )
-  const content = contentText(message['content'], `${param}.content`)
-  if (role === 'assistant') return assistantMessage(message, content, param)
-  if (role !== 'tool') return { role: role === 'user' ? 'user' : 'system', content }
+  const at = `${param}.content`
+  if (role === 'assistant')
+    return assistantMessage(message, contentText(message['content'], at), param)
+  if (role === 'user') return { role, content: contentOf(message['content'], at) }
+  if (role !== 'tool') return { role: 'system', content: contentText(message['content'], at) }
+  const content = contentOf(message['content'], at)
   const { tool_call_id: id, name } = message
   if (typeof id !== 'string') throw invalidRequest(`${param} has no tool_call_id`, param)
   return { role, toolCallId: id, content, ...(typeof name === 'string' ? { name } : {}) }

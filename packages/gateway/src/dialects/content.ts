@@ -1,6 +1,15 @@
-import type { JsonValue, ToolCall, ToolSpec, JsonObject } from '@tiltyard/core'
+import {
+  readImage,
+  type Content,
+  type ImagePart,
+  type JsonObject,
+  type JsonValue,
+  type TextPart,
+  type ToolCall,
+  type ToolSpec,
+} from '@tiltyard/core'
 
-import { invalidRequest, unsupportedContent } from '../errors.ts'
+import { invalidRequest, unsupportedContent, unusableImage } from '../errors.ts'
 import { isObject } from './fields.ts'
 
 const textTypes: ReadonlySet<JsonValue | undefined> = new Set([
@@ -14,18 +23,46 @@ const textTypes: ReadonlySet<JsonValue | undefined> = new Set([
 export function contentText(content: JsonValue | undefined, param: string): string {
   if (content === undefined || content === null) return ''
   if (typeof content === 'string') return content
-  if (!Array.isArray(content))
-    throw invalidRequest(`${param} must be a text or a list of parts`, param)
-  return (content as readonly JsonValue[])
-    .map((part) => {
-      const type = isObject(part) ? part['type'] : undefined
-      if (!isObject(part) || !textTypes.has(type))
-        throw unsupportedContent(param, typeof type === 'string' ? type : 'unknown')
-      const text = part['text'] ?? part['refusal']
-      if (typeof text !== 'string') throw invalidRequest(`a part of ${param} has no text`, param)
-      return text
-    })
+  return partsOf(content, param)
+    .map((part) => textOfPart(part, param))
     .join('')
+}
+
+/** A content that may hold images; without any it is its text. */
+export function contentOf(content: JsonValue | undefined, param: string): Content {
+  if (!Array.isArray(content) || !content.some(isImage)) return contentText(content, param)
+  return partsOf(content, param).map((part): TextPart | ImagePart =>
+    isImage(part) ? imageOf(part, param) : { type: 'text', text: textOfPart(part, param) },
+  )
+}
+
+function partsOf(content: JsonValue, param: string): readonly JsonValue[] {
+  if (Array.isArray(content)) return content as readonly JsonValue[]
+  throw invalidRequest(`${param} must be a text or a list of parts`, param)
+}
+
+function textOfPart(part: JsonValue, param: string): string {
+  const type = isObject(part) ? part['type'] : undefined
+  if (!isObject(part) || !textTypes.has(type))
+    throw unsupportedContent(param, typeof type === 'string' ? type : 'unknown')
+  const text = part['text'] ?? part['refusal']
+  if (typeof text !== 'string') throw invalidRequest(`a part of ${param} has no text`, param)
+  return text
+}
+
+function isImage(part: JsonValue): part is JsonObject {
+  return isObject(part) && (part['type'] === 'image_url' || part['type'] === 'input_image')
+}
+
+/** Chat completions hold the address in an object, responses bare. */
+function imageOf(part: JsonObject, param: string): ImagePart {
+  const given = part['image_url']
+  const url = isObject(given) ? given['url'] : given
+  const encoded = typeof url === 'string' ? /^data:[^,]*;base64,(.*)$/s.exec(url)?.[1] : undefined
+  if (encoded === undefined) throw unusableImage(param, 'nothing is fetched for a prompt')
+  const image = readImage(Buffer.from(encoded, 'base64'))
+  if (image === undefined) throw unusableImage(param, 'its bytes are neither')
+  return image
 }
 
 /** A call as a client sends it back. */

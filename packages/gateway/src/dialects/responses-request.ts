@@ -9,7 +9,7 @@ import type {
 
 import type { InferenceRequest } from '../calls/request.ts'
 import { invalidRequest, unsupportedParameter } from '../errors.ts'
-import { contentText, echoedCall, toolSpec } from './content.ts'
+import { contentOf, contentText, echoedCall, toolSpec } from './content.ts'
 import { isObject, type Fields } from './fields.ts'
 import type { ItemMemory } from './item-memory.ts'
 import {
@@ -141,13 +141,14 @@ function inputMessage(item: JsonObject, type: JsonValue, param: string): Message
   if (type === 'function_call_output') {
     const id = item['call_id']
     if (typeof id !== 'string') throw invalidRequest(`${param} has no call_id`, param)
-    return { role: 'tool', toolCallId: id, content: contentText(item['output'], `${param}.output`) }
+    return { role: 'tool', toolCallId: id, content: contentOf(item['output'], `${param}.output`) }
   }
   if (type !== 'message')
     throw invalidRequest(`${param} is of a type that is not taken: ${shortText(type)}`, param)
-  const content = contentText(item['content'], `${param}.content`)
-  if (role === 'user') return { role, content }
-  if (role === 'system' || role === 'developer') return { role: 'system', content }
+  const at = `${param}.content`
+  if (role === 'user') return { role, content: contentOf(item['content'], at) }
+  if (role === 'system' || role === 'developer')
+    return { role: 'system', content: contentText(item['content'], at) }
   throw invalidRequest(
     `${param}.role must be system, developer, user or assistant`,
     `${param}.role`,

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 
 import {
   isRunnable,
-  textOf,
   type AssistantMessage,
+  type Content,
   type JsonValue,
   type Message,
   type ToolCall,
@@ -49,9 +49,18 @@ function isJsonObject(text: string): boolean {
  */
 export function messageIdentity(message: Message): string {
   if (message.role === 'assistant') return assistantIdentity(message)
-  const text = textOf(message.content)
+  const text = contentIdentity(message.content)
   if (message.role === 'tool') return `t${message.toolCallId}\u0000${text}`
   return (message.role === 'user' ? 'u' : 's') + text
+}
+
+function contentIdentity(content: Content): string {
+  if (typeof content === 'string') return content
+  return content
+    .map((part) =>
+      part.type === 'text' ? part.text : `\u0002${hash('sha256', part.data, 'base64')}`,
+    )
+    .join('')
 }
 
 function assistantIdentity({ content, toolCalls = [] }: AssistantMessage): string {
