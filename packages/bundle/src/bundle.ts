@@ -68,6 +68,8 @@ export interface Bundle {
   readonly evals: ReadonlyMap<string, readonly string[]>
   /** In the order in which the model is shown them. */
   readonly tools: ReadonlyMap<string, LoadedTool>
+  /** The module's answer to a call of a tool that there isn't. */
+  readonly unknownTool: ((name: string) => string) | undefined
   readonly parallelCalls: boolean
   readonly steps: readonly LoadedStep[]
   /** The manifest's reward rule, or the only step's; undefined: whoever plays must name one. */

@@ -433,7 +433,7 @@ const fixtures: readonly {
     name: 'B12: secrets without a value, all of them',
     parts: {
       manifest: { secrets: ['A_KEY', 'B_KEY', 'C_KEY'] },
-      load: { secrets: { B_KEY: 'x' } },
+      load: { env: { B_KEY: 'x' } },
     },
     mistakes: [
       { at: 'bundle.json:19', message: 'the secret "A_KEY" has no value' },

@@ -102,7 +102,7 @@ describe('a bundle', () => {
     let seen: unknown
     const bundle = await makeBundle({
       manifest: { secrets: ['KEY'] },
-      load: { secrets: { KEY: 'k', OTHER: 'o' } },
+      load: { env: { KEY: 'k', OTHER: 'o' } },
       module: {
         verifiers: { always: () => 1 },
         tools: [

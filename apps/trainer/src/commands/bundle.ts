@@ -6,31 +6,59 @@ import {
   loadBundle,
   newBundle,
 } from '@tiltyard/bundle'
-import { NotFoundError, unknownName } from '@tiltyard/core'
-import type { Command } from 'commander'
+import { type JsonObject, type JsonValue, NotFoundError, unknownName } from '@tiltyard/core'
+import { type Command, InvalidArgumentError } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
 import { printJson, printLines, table } from '../output/json.ts'
 import { importByUrl } from '../recipe.ts'
 
-interface BundleFlags {
-  readonly data?: string
+interface BundleFlags extends LoadFlags {
   readonly json?: boolean
   readonly task?: string
   readonly eval?: string
 }
 
-/** Loads a bundle whose module may be TypeScript. The variable that names its data is read here, and only here. */
+/** What a person may say about how a bundle is loaded. */
+export interface LoadFlags {
+  readonly data?: string
+  readonly set?: JsonObject
+}
+
+/** Loads a bundle whose module may be TypeScript. */
 export async function openBundle(
   folder: string,
-  data: string | undefined,
+  { data, set }: LoadFlags,
   { env }: Terminal,
 ): Promise<Bundle> {
   return loadBundle(folder, {
     importModule: importByUrl,
-    secrets: env,
+    env,
     ...(data === undefined ? {} : { data }),
+    ...(set === undefined ? {} : { settings: set }),
   })
+}
+
+/** Adds the options that `openBundle` takes. */
+export function withLoadFlags(command: Command): Command {
+  return command
+    .option('--data <folder>', 'folder of the data that the bundle asks for')
+    .option('--set <name=value>', 'a setting of the bundle; may be repeated', setting)
+}
+
+/** Collects `name=value` pairs; a value that is JSON counts as that, another as text. */
+function setting(text: string, before: JsonObject = {}): JsonObject {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('expected name=value')
+  return { ...before, [text.slice(0, at)]: jsonOrText(text.slice(at + 1)) }
+}
+
+function jsonOrText(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue
+  } catch {
+    return text
+  }
 }
 
 export function bundleCommand(
@@ -58,28 +86,24 @@ export function bundleCommand(
       done(exitCodes.success)
     })
 
-  bundle
-    .command('list')
+  withLoadFlags(bundle.command('list'))
     .description('tasks and evals')
     .argument('<folder>')
     .option('--eval <name>', 'only the tasks of one eval')
-    .option('--data <folder>', 'folder of the data that the bundle asks for')
     .option('--json')
     .action(async (folder: string, flags: BundleFlags) => {
-      list(await openBundle(folder, flags.data, terminal), flags, terminal)
+      list(await openBundle(folder, flags, terminal), flags, terminal)
       done(exitCodes.success)
     })
 
-  bundle
-    .command('check')
+  withLoadFlags(bundle.command('check'))
     .description(
       'play every task with nothing and with its gold, and tell what an author wants to know',
     )
     .argument('<folder>')
-    .option('--data <folder>', 'folder of the data that the bundle asks for')
     .option('--json')
     .action(async (folder: string, flags: BundleFlags) => {
-      const report = await checkBundle(await openBundle(folder, flags.data, terminal), {
+      const report = await checkBundle(await openBundle(folder, flags, terminal), {
         signal: terminal.interrupts.soft,
       })
       if (flags.json === true) printJson(terminal, report)
@@ -87,21 +111,23 @@ export function bundleCommand(
       done(report.findings.some(isFault) ? exitCodes.failure : exitCodes.success)
     })
 
-  bundle
-    .command('gold')
+  withLoadFlags(bundle.command('gold'))
     .description("carry out each task's gold calls and print what they change, by JSON Pointer")
     .argument('<folder>')
     .option('--task <id>', 'only this task')
-    .option('--data <folder>', 'folder of the data that the bundle asks for')
     .option('--json')
     .action(async (folder: string, flags: BundleFlags) => {
-      const loaded = await openBundle(folder, flags.data, terminal)
+      const loaded = await openBundle(folder, flags, terminal)
       const ids = flags.task === undefined ? loaded.tasks.ids : [loaded.tasks.get(flags.task).id]
       const reports = []
       for (const id of ids)
         reports.push(await goldReport(loaded, id, { signal: terminal.interrupts.soft }))
       if (flags.json === true) {
-        printJson(terminal, Object.fromEntries(reports.map(({ task, changes }) => [task, changes])))
+        printJson(terminal, {
+          bundle: loaded.name,
+          fingerprint: loaded.fingerprint,
+          tasks: Object.fromEntries(reports.map((report) => [report.task, goldJson(report)])),
+        })
       } else {
         printLines(terminal, reports.flatMap(goldLines))
       }
@@ -173,6 +199,16 @@ function reportLines({
     ...findings.flatMap(({ failure }) => (failure === undefined ? [] : [failure.stack])),
     findings.length === 0 ? 'nothing found' : `${findings.length} findings`,
   ]
+}
+
+/** Null stands for what isn't there, before or after. */
+function goldJson({ calls, changes }: Awaited<ReturnType<typeof goldReport>>): JsonObject {
+  return {
+    gold_errors: calls.flatMap(({ name, error, result }) =>
+      error === undefined ? [] : [{ name, error: result }],
+    ),
+    changes: changes.map(({ path, before = null, after = null }) => ({ path, before, after })),
+  }
 }
 
 function goldLines({

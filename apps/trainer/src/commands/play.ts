@@ -15,12 +15,11 @@ import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
 import { createScreen, paint } from '../output/screen.ts'
-import { openBundle } from './bundle.ts'
+import { type LoadFlags, openBundle, withLoadFlags } from './bundle.ts'
 
-interface PlayFlags {
+interface PlayFlags extends LoadFlags {
   readonly task: string
   readonly seed: number
-  readonly data?: string
 }
 
 export interface PlayInput {
@@ -32,13 +31,11 @@ export function playCommand(
   terminal: Terminal & PlayInput,
   done: (code: number) => void,
 ): void {
-  program
-    .command('play')
+  withLoadFlags(program.command('play'))
     .description('be the model: play a task of a bundle in the terminal')
     .argument('<bundle>', 'folder of the bundle')
     .requiredOption('--task <id>')
     .option('--seed <n>', "of the task's instance", Number, 0)
-    .option('--data <folder>', 'folder of the data that the bundle asks for')
     .action(async (folder: string, flags: PlayFlags) => {
       done(await play(folder, flags, terminal))
     })
@@ -46,10 +43,11 @@ export function playCommand(
 
 async function play(
   folder: string,
-  { task, seed, data }: PlayFlags,
+  flags: PlayFlags,
   terminal: Terminal & PlayInput,
 ): Promise<number> {
-  const bundle = await openBundle(folder, data, terminal)
+  const { task, seed } = flags
+  const bundle = await openBundle(folder, flags, terminal)
   const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
   const { bold, dim } = paint(screen)
   const person = createPerson(terminal, screen)

@@ -35,7 +35,10 @@ describe('bundles from the command line', () => {
       'id-name-0000',
       '--json',
     ])
-    expect(JSON.parse(stdout)).toEqual({ 'id-name-0000': [] })
+    expect(JSON.parse(stdout)).toMatchObject({
+      bundle: 'desk',
+      tasks: { 'id-name-0000': { gold_errors: [], changes: [] } },
+    })
     expect(stderr).toBe('')
   })
 

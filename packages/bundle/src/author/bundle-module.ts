@@ -1,4 +1,4 @@
-import type { JsonValue } from '@tiltyard/core'
+import type { JsonObject, JsonValue } from '@tiltyard/core'
 import type { z } from 'zod'
 
 import type { TaskInput } from '../task.ts'
@@ -16,14 +16,24 @@ export interface LoadContext {
     readonly readText: (path: string) => Promise<string>
     readonly readJson: (path: string) => Promise<JsonValue>
   }
+  /** The manifest's settings, those that `loadBundle` was given in their place. */
+  readonly settings: JsonObject
 }
 
 /**
  * What a bundle's module exports under the name `bundle`. Members that the manifest gives by files (tasks, universe, system
- * prompt) may instead come from here. Importing the module must do nothing.
+ * prompt) may instead come from here, as functions of what is read. Importing the module must do nothing.
  */
 export interface BundleModule<State = JsonValue> {
-  readonly tools?: readonly ToolDefinition<State>[]
+  /** Throws when what the module reads isn't there, or a setting is wrong: then nothing else is read. */
+  readonly check?: (load: LoadContext) => void | Promise<void>
+  readonly tools?:
+    | readonly ToolDefinition<State>[]
+    | ((
+        load: LoadContext,
+      ) => readonly ToolDefinition<State>[] | Promise<readonly ToolDefinition<State>[]>)
+  /** What the model is shown for a call of a tool that there isn't. Default: an error that names the nearest. */
+  readonly unknownTool?: (name: string) => string
   readonly verifiers?: Readonly<Record<string, Verifier<State>>>
   readonly users?: Readonly<Record<string, UserFactory>>
   readonly tasks?: (load: LoadContext) => readonly TaskInput[] | Promise<readonly TaskInput[]>

@@ -44,6 +44,8 @@ interface ToolBase {
   readonly parallel?: boolean
   /** True: an error other than a `ToolError` fails the episode instead of being told to the model. Default false. */
   readonly fatal?: boolean
+  /** True: `run` gets the arguments as the model wrote them, and says itself what is wrong with them. Default false. */
+  readonly ownChecks?: boolean
 }
 
 /** A tool by its code. Parameters as a zod object: `run` gets what the schema made of the arguments. */
@@ -64,9 +66,17 @@ export interface ToolDefinition<State = JsonValue> extends ToolBase {
   run(args: never, context: ToolContext<State>): ToolResult | Promise<ToolResult>
 }
 
-/** An error that is the model's to read: it becomes the call's result, `error: <message>`. */
+/** An error that is the model's to read: it becomes the call's result. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
+  /** What the model is shown. */
+  readonly shown: string
+
+  /** @param options.shown Default: `error: <message>`. */
+  constructor(message: string, options: ErrorOptions & { readonly shown?: string } = {}) {
+    super(message, options)
+    this.shown = options.shown ?? `error: ${message}`
+  }
 }
 
 /** By name, so that two copies of this package in one program agree. */

@@ -4,6 +4,8 @@ import { isAbsolute, join, posix, relative, sep } from 'node:path'
 
 import { ConfigError } from '@tiltyard/core'
 
+import { MANIFEST_FILE } from './manifest.ts'
+
 /** Reads the files of one folder and of nothing else, and remembers what it read. */
 export interface FolderReader {
   readonly folder: string
@@ -50,11 +52,11 @@ function refuse(path: string, why: string): never {
   throw new ConfigError('file of a bundle', [{ at: '', message: `"${path}" ${why}` }])
 }
 
-const unread = /^(?:\.|node_modules$|test$|README|LICENSE|CHANGELOG)/
+const unread = /^(?:\.|node_modules$|test$|recipes$|README|LICENSE|CHANGELOG)/
 
 /**
  * Files of a folder that decide how its tasks play, by path with `/`, sorted. Left out: hidden ones, `node_modules`,
- * `test`, and README, LICENSE and CHANGELOG. Symbolic links are listed apart.
+ * `test`, `recipes`, README, LICENSE and CHANGELOG, and folders that are bundles themselves. Symbolic links are listed apart.
  */
 export async function folderFiles(
   folder: string,
@@ -63,7 +65,9 @@ export async function folderFiles(
   const files: string[] = []
   const links: string[] = []
   const walk = async (under: string) => {
-    for (const entry of await readdir(under, { withFileTypes: true })) {
+    const entries = await readdir(under, { withFileTypes: true })
+    if (under !== root && entries.some(({ name }) => name === MANIFEST_FILE)) return
+    for (const entry of entries) {
       if (unread.test(entry.name)) continue
       const path = join(under, entry.name)
       if (entry.isSymbolicLink()) links.push(plainPath(root, path))

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 
 import type { BundleModule } from '../author/bundle-module.ts'
+import type { ToolDefinition } from '../author/tool.ts'
 import { type Bundle, bundleLimitDefaults, DEFAULT_CLOCK, type LoadedTool } from '../bundle.ts'
 import { checkTasks } from './check-tasks.ts'
 import { defined } from './defined.ts'
 import { readEvals } from './evals.ts'
 import { folderFiles } from './files.ts'
-import { type Loading, type LoadOptions, nameOf, openFolder } from './loading.ts'
-import { loadModule, plainImport } from './module.ts'
+import { type Loading, type LoadOptions, nameOf, openFolder, sentenceOf } from './loading.ts'
+import { loadModule, placeIn, plainImport } from './module.ts'
 import {
   readReward,
   readSandbox,
@@ -32,7 +33,8 @@ export async function loadBundle(folder: string, options: LoadOptions = {}): Pro
     taskTable((await readTasks(loading, {})).placed, mistakes)
     return mistakes.fail(nameOf(folder))
   }
-  const tools = await readTools(loading, module)
+  await checkNeeds(loading, module)
+  const tools = await readTools(loading, await toolsOf(loading, module))
   const steps = readSteps(loading, module)
   const universe = await readUniverse(loading, module)
   const { placed, refused } = await readTasks(loading, module)
@@ -66,6 +68,7 @@ export async function loadBundle(folder: string, options: LoadOptions = {}): Pro
     tasks,
     evals,
     tools,
+    unknownTool: module.unknownTool,
     parallelCalls: manifest.parallelCalls ?? false,
     steps,
     reward,
@@ -93,8 +96,41 @@ async function readModule(loading: Loading): Promise<BundleModule | undefined> {
   return loadModule(files.folder, manifest.module, importModule, mistakes)
 }
 
+/** @throws ConfigError with the mistakes so far, when the module lacks what it reads. */
+async function checkNeeds(
+  { manifest, source, files, mistakes, context }: Loading,
+  { check }: BundleModule,
+): Promise<void> {
+  try {
+    await check?.(context)
+  } catch (error) {
+    const whence = manifest.data === undefined ? '' : `. ${manifest.data}`
+    mistakes.addAt(
+      source,
+      manifest.data === undefined ? [] : ['data'],
+      `${sentenceOf(error)}${whence}`,
+    )
+    mistakes.fail(nameOf(files.folder))
+  }
+}
+
+/** The module's tools, made where they are a function. */
+async function toolsOf(
+  { manifest, files, mistakes, context }: Loading,
+  { tools = [] }: BundleModule,
+): Promise<readonly ToolDefinition[]> {
+  if (typeof tools !== 'function') return tools
+  try {
+    return await tools(context)
+  } catch (error) {
+    const at = placeIn(files.folder, error) ?? manifest.module ?? ''
+    mistakes.add(at, `making the tools failed: ${sentenceOf(error)}`)
+    return []
+  }
+}
+
 async function fingerprintOf(
-  { files, data }: Loading,
+  { files, data, context }: Loading,
   tools: ReadonlyMap<string, LoadedTool>,
 ): Promise<string> {
   for (const file of (await folderFiles(files.folder)).files)
@@ -103,6 +139,7 @@ async function fingerprintOf(
     files: sorted(files.read),
     data: sorted(data?.read ?? new Map()),
     tools: [...tools.values()].map(({ spec }) => spec),
+    ...(Object.keys(context.settings).length === 0 ? {} : { settings: context.settings }),
   }
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }

@@ -1,7 +1,13 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { ConfigError, type JsonValue, TiltyardError } from '@tiltyard/core'
+import {
+  ConfigError,
+  type JsonObject,
+  type JsonValue,
+  TiltyardError,
+  unknownName,
+} from '@tiltyard/core'
 
 import type { LoadContext } from '../author/bundle-module.ts'
 import { type FolderReader, folderFiles, folderReader } from './files.ts'
@@ -15,10 +21,12 @@ export interface LoadOptions {
    * passes an import that reads them.
    */
   readonly importModule?: ImportModule
-  /** Folder of the data that the manifest asks for. */
+  /** Folder of the data that the manifest asks for. Default: what the manifest's variable says in `env`. */
   readonly data?: string
-  /** Values of the secrets that the manifest names. */
-  readonly secrets?: Readonly<Record<string, string | undefined>>
+  /** In the place of the manifest's settings. */
+  readonly settings?: JsonObject
+  /** Variables that the manifest may name: for secrets, and for the folder of data. An app passes `process.env`. */
+  readonly env?: Readonly<Record<string, string | undefined>>
 }
 
 /** A bundle on its way in: what its parts are read from, and where their mistakes go. */
@@ -57,12 +65,14 @@ export async function openFolder(folder: string, options: LoadOptions): Promise<
     mistakes.add(link, 'symbolic links are refused; put the file itself into the bundle')
   const files = folderReader(root)
   const data = await openData(manifest, source, options, mistakes)
+  // The module reads it for all that follows.
+  if (manifest.data !== undefined && data === undefined) mistakes.fail(nameOf(folder))
   return {
     manifest,
     source,
     files,
     data,
-    context: loadContext(files, data),
+    context: loadContext(files, data, readSettings(manifest, options, mistakes)),
     options,
     mistakes,
   }
@@ -99,9 +109,10 @@ function withoutBrokenKeys(text: string): Manifest | undefined {
 async function openData(
   manifest: Manifest,
   source: JsonSource,
-  { data }: LoadOptions,
+  options: LoadOptions,
   mistakes: Mistakes,
 ): Promise<FolderReader | undefined> {
+  const { data = options.env?.[manifest.dataVariable ?? ''] } = options
   if (manifest.data === undefined) {
     if (data !== undefined)
       mistakes.add(MANIFEST_FILE, `a folder of data was given, but the manifest asks for none`)
@@ -116,8 +127,25 @@ async function openData(
   return folderReader(root)
 }
 
-function loadContext(files: FolderReader, data: FolderReader | undefined): LoadContext {
+/** The settings in force. A name that the manifest doesn't have is a mistake. */
+function readSettings(
+  { settings = {} }: Manifest,
+  { settings: given = {} }: LoadOptions,
+  mistakes: Mistakes,
+): JsonObject {
+  const known = Object.keys(settings)
+  for (const name of Object.keys(given))
+    if (!known.includes(name)) mistakes.add('settings', unknownName('setting', name, known))
+  return { ...settings, ...given }
+}
+
+function loadContext(
+  files: FolderReader,
+  data: FolderReader | undefined,
+  settings: JsonObject,
+): LoadContext {
   return {
+    settings,
     ...textReaders((path) => files.text(path)),
     data: textReaders((path) => {
       if (data !== undefined) return data.text(path)
@@ -127,7 +155,7 @@ function loadContext(files: FolderReader, data: FolderReader | undefined): LoadC
   }
 }
 
-function textReaders(readText: (path: string) => Promise<string>): Omit<LoadContext, 'data'> {
+function textReaders(readText: (path: string) => Promise<string>): LoadContext['data'] {
   return {
     readText,
     readJson: async (path) => {

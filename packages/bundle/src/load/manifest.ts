@@ -97,8 +97,12 @@ export const manifestSchema = z.strictObject({
   limits: limitsSchema.optional(),
   /** What time it is for the tools. Default: 2026-01-01T00:00:00Z. */
   clock: z.iso.datetime().optional(),
+  /** Settings of the module and their defaults. `loadBundle` may be given other values. */
+  settings: jsonObject.optional(),
   /** The module reads a folder of data that isn't part of the bundle; the text says where to get it. */
   data: z.string().min(1).optional(),
+  /** Environment variable that names that folder, where `loadBundle` isn't given it. */
+  dataVariable: z.string().min(1).optional(),
   /** Names of secrets that tools need. Their values never lie in the bundle. */
   secrets: z.array(z.string().min(1)).optional(),
 })

@@ -1,6 +1,7 @@
 import { type JsonValue, type RewardRule, unknownName } from '@tiltyard/core'
 
 import type { BundleModule } from '../author/bundle-module.ts'
+import type { ToolDefinition } from '../author/tool.ts'
 import type { BundleSandbox, LoadedStep, LoadedTool } from '../bundle.ts'
 import { bashTool } from '../play/bash.ts'
 import { rewardRule } from '../reward/spec.ts'
@@ -17,7 +18,7 @@ import { loadTool } from './tools.ts'
 /** The bundle's tools in the manifest's order. */
 export async function readTools(
   loading: Loading,
-  module: BundleModule,
+  definitions: readonly ToolDefinition[],
 ): Promise<ReadonlyMap<string, LoadedTool>> {
   const { manifest, mistakes, source } = loading
   const all = new Map<string, LoadedTool>()
@@ -25,7 +26,7 @@ export async function readTools(
   const text =
     manifest.module === undefined ? '' : await loading.files.text(manifest.module).catch(() => '')
   const at = (name: string) => lineOfName(manifest.module ?? '', text, name)
-  for (const definition of module.tools ?? []) {
+  for (const definition of definitions) {
     const { name } = definition
     if (all.has(name)) mistakes.add(at(name), `two tools are called "${name}"`)
     try {
@@ -35,7 +36,7 @@ export async function readTools(
     }
   }
   if (manifest.tools === undefined) return all
-  const broken = new Set((module.tools ?? []).map(({ name }) => name))
+  const broken = new Set(definitions.map(({ name }) => name))
   const chosen = new Map<string, LoadedTool>()
   for (const [index, name] of manifest.tools.entries()) {
     const tool = all.get(name)
@@ -200,7 +201,7 @@ export function readSecrets({
 }: Loading): Readonly<Record<string, string>> {
   const found: Record<string, string> = {}
   for (const [index, name] of (manifest.secrets ?? []).entries()) {
-    const value = options.secrets?.[name]
+    const value = options.env?.[name]
     if (value === undefined || value === '')
       mistakes.addAt(source, ['secrets', index], `the secret "${name}" has no value`)
     else found[name] = value

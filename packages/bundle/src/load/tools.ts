@@ -31,6 +31,7 @@ export function loadTool(definition: ToolDefinition): LoadedTool {
     spec: { name, ...(description === undefined ? {} : { description }), parameters: schema },
     definition,
     check: async (args) => {
+      if (definition.ownChecks === true) return { args }
       const surplus = surplusArgument(args, schema)
       return surplus === undefined ? await validate(args) : { error: surplus }
     },

@@ -72,7 +72,7 @@ export function episodeCalls(scope: CallScope): Calls {
       const carryOut = async (call: ToolCall): Promise<Outcome> => {
         if (!isRunnable(call)) return { error: call.error, uncounted: true }
         const tool = allowed.includes(call.name) ? bundle.tools.get(call.name) : undefined
-        if (tool === undefined) return { error: unknownName('tool', call.name, allowed) }
+        if (tool === undefined) return unknownTool(bundle, call.name, allowed)
         const checked = await tool.check(call.arguments)
         if ('error' in checked) return checked
         if (left <= 0)
@@ -128,7 +128,7 @@ export function episodeCalls(scope: CallScope): Calls {
       return { result: resultText(result) }
     } catch (error: unknown) {
       if (context.signal.aborted) throw asError(context.signal.reason)
-      if (isToolError(error)) return { error: error.message }
+      if (isToolError(error)) return { error: error.message, shown: error.shown }
       scope.onToolError?.(error, { tool: name })
       if (tool.definition.fatal === true)
         throw new TiltyardError(
@@ -150,10 +150,15 @@ export function episodeCalls(scope: CallScope): Calls {
 
 type Outcome =
   | { readonly result: string }
-  | { readonly error: string; readonly uncounted?: boolean }
+  | { readonly error: string; readonly shown?: string; readonly uncounted?: boolean }
+
+function unknownTool(bundle: Bundle, name: string, allowed: readonly string[]): Outcome {
+  const error = unknownName('tool', name, allowed)
+  return bundle.unknownTool === undefined ? { error } : { error, shown: bundle.unknownTool(name) }
+}
 
 function answer(bundle: Bundle, call: ToolCall, outcome: Outcome, ms: number): Answer {
-  const result = 'error' in outcome ? `error: ${outcome.error}` : outcome.result
+  const result = 'error' in outcome ? (outcome.shown ?? `error: ${outcome.error}`) : outcome.result
   const args: JsonValue = isRunnable(call) ? call.arguments : call.rawArguments
   return {
     played: {

@@ -1,0 +1,39 @@
+import { forUniverse, type LoadContext } from '@tiltyard/bundle'
+import { ConfigError, unknownName } from '@tiltyard/core'
+
+import { scriptedCustomer } from './src/customer.ts'
+import { benchmarkText, checkFiles } from './src/data/files.ts'
+import { readEvals, readTasks } from './src/data/tasks.ts'
+import { readToolSpecs } from './src/data/tool-specs.ts'
+import { readStore, type Store } from './src/store.ts'
+import { readSystem } from './src/system.ts'
+import { retailTools } from './src/tools/tools.ts'
+import { type Compat, compats } from './src/tools/writes.ts'
+import { told } from './src/verifiers.ts'
+
+const { defineBundle } = forUniverse<Store>()
+
+export const bundle = defineBundle({
+  check: async (load) => {
+    compatOf(load)
+    await checkFiles(load)
+  },
+  universe: async (load) => readStore(await benchmarkText(load, 'db.json')),
+  system: readSystem,
+  tools: async (load) => retailTools(await readToolSpecs(load), compatOf(load)),
+  unknownTool: (name) => `Error: Tool '${name}' not found.`,
+  tasks: readTasks,
+  evals: readEvals,
+  users: { customer: scriptedCustomer },
+  verifiers: { told },
+})
+
+/** @throws ConfigError for a setting that there isn't. */
+function compatOf({ settings }: LoadContext): Compat {
+  const name = settings['compat']
+  const compat = compats.find((known) => known === name)
+  if (compat !== undefined) return compat
+  throw new ConfigError('settings', [
+    { at: '', message: unknownName('compat', JSON.stringify(name), compats) },
+  ])
+}
