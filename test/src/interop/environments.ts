@@ -28,6 +28,14 @@ export const skyrl: Environment = { name: 'skyrl', minor: 12 }
 /** The cookbook, with the SDK 0.38.0. */
 export const cookbook: Environment = { name: 'cookbook', minor: 12, over: skyrl }
 
+/** OpenEnv's official client and server: before June 2026 under another name, and now. */
+export const OPENENV_VERSIONS = ['0.2.3', '0.10.0'] as const
+
+export const openenv = (version: (typeof OPENENV_VERSIONS)[number]): Environment =>
+  version === '0.10.0'
+    ? { name: `openenv-${version}`, minor: 11 }
+    : { name: `openenv-${version}`, minor: 11, over: openenv('0.10.0') }
+
 /** Oldest and newest release of the SDK that are held to work. */
 export const SDK_VERSIONS = ['0.25.0', '0.38.0'] as const
 

@@ -1,0 +1,7 @@
+export type { OpenEnvSourceOptions, OpenEnvTask } from './client/options.ts'
+export { openEnvSourceDefaults } from './client/options.ts'
+export { openenvSource } from './client/source.ts'
+export type { ListenOptions, OpenEnvServer } from './server/openenv-server.ts'
+export { openenvServer } from './server/openenv-server.ts'
+export type { OpenEnvServerLimits, OpenEnvServerOptions } from './server/options.ts'
+export { openEnvServerDefaults } from './server/options.ts'
