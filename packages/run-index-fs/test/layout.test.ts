@@ -108,7 +108,7 @@ function runProgram(text: string) {
     process.execPath,
     ['--conditions=@tiltyard/source', '--import=tsx', '--input-type=module', '--eval', text],
     // For hangs only.
-    { timeout: 120_000 },
+    { timeout: 900_000 },
   )
 }
 

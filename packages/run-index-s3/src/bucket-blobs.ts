@@ -5,7 +5,10 @@ import type { BlobInfo, BlobStore, ByteRange } from '@tiltyard/run-log'
 
 import type { Address } from './address.ts'
 import { describeAnswer, errorCodeOf, parseListPage, type Answer } from './answers.ts'
-import type { S3Client } from './client.ts'
+import type { S3Client, S3Request } from './client.ts'
+
+/** What is replaced are signs of life: the next one comes soon. */
+const REPLACE_PATIENCE_MS = 5_000
 
 export interface BucketBlobsOptions {
   readonly address: Address
@@ -20,15 +23,10 @@ export function bucketBlobs({ address, client, allowUnsafeWrites }: BucketBlobsO
     new StoreError(`can't ${doing} "${key}" in ${address.name}: ${explain(answer)}`, {
       details: { doing, key, status: answer.status, code: errorCodeOf(answer) ?? '' },
     })
-  const put = (key: string, body: Uint8Array, conditional: boolean, signal?: AbortSignal) =>
-    client({
-      method: 'PUT',
-      url: address.urlOf(key),
-      key,
-      body,
-      ...(conditional ? { headers: { 'if-none-match': '*' } } : {}),
-      signal,
-    })
+  const put = (key: string, body: Uint8Array, more: Partial<S3Request> = {}) =>
+    client({ method: 'PUT', url: address.urlOf(key), key, body, ...more })
+  const putNew = (key: string, body: Uint8Array, signal?: AbortSignal) =>
+    put(key, body, { headers: { 'if-none-match': '*' }, signal })
   const read = async (key: string, range?: ByteRange): Promise<Uint8Array | undefined> => {
     if (range !== undefined && 'start' in range && range.end <= range.start) return new Uint8Array()
     const answer = await client({
@@ -48,14 +46,14 @@ export function bucketBlobs({ address, client, allowUnsafeWrites }: BucketBlobsO
   /** Once for this store: does a second create-only put of a key fail, as it must? */
   const probe = async (): Promise<boolean> => {
     const key = `.probe/${randomUUID()}`
-    const first = await put(key, Buffer.from('first'), true)
+    const first = await putNew(key, Buffer.from('first'))
     // A store that doesn't know the condition may say so.
     if (first.status === 501 || errorCodeOf(first) === 'NotImplemented') return false
     if (!isDone(first) && first.status !== 412) throw fail('write', key, first)
     try {
       // The key is random: a refusal of the first means that an earlier try of it, whose answer was lost, stands.
       return (
-        (first.status === 412 ? first : await put(key, Buffer.from('second'), true)).status === 412
+        (first.status === 412 ? first : await putNew(key, Buffer.from('second'))).status === 412
       )
     } finally {
       await client({ method: 'DELETE', url: address.urlOf(key), key })
@@ -83,15 +81,17 @@ export function bucketBlobs({ address, client, allowUnsafeWrites }: BucketBlobsO
         )
       }
       const isTaken = !isSafe && (await read(key)) !== undefined
-      const answer = isTaken ? undefined : await put(key, content, isSafe, signal)
-      if (answer !== undefined && isDone(answer)) return true
-      if (answer !== undefined && answer.status !== 412) throw fail('write', key, answer)
+      if (!isTaken) {
+        const answer = await (isSafe ? putNew(key, content, signal) : put(key, content, { signal }))
+        if (isDone(answer)) return true
+        if (answer.status !== 412) throw fail('write', key, answer)
+      }
       // It exists: somebody else's, or our own from a try whose answer was lost.
       const existing = await read(key)
       return existing !== undefined && Buffer.compare(existing, content) === 0
     },
-    async replace(key, content) {
-      const answer = await put(key, content, false)
+    async replace(key, content, signal) {
+      const answer = await put(key, content, { signal, patienceMs: REPLACE_PATIENCE_MS })
       if (!isDone(answer)) throw fail('write', key, answer)
     },
     read,

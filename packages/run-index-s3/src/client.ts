@@ -15,11 +15,13 @@ export interface S3Request {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array
   readonly signal?: AbortSignal | undefined
+  /** Default: the index's own. */
+  readonly patienceMs?: number
 }
 
 /**
  * Sends a request until it is answered by something other than "later": 5xx, 429, 408, 409, expired credentials, or no answer in time.
- * @throws StoreError once all attempts are used up, with the last answer.
+ * @throws StoreError once the patience is at an end, with the last answer.
  */
 export type S3Client = (request: S3Request) => Promise<Answer>
 
@@ -36,20 +38,22 @@ const LONGEST_WAIT_MS = 5_000
 const LONGEST_ASKED_WAIT_MS = 30_000
 
 const DEFAULT_TIMEOUT_MS = 30_000
-/** About a minute of waits: training goes on meanwhile. */
-const DEFAULT_ATTEMPTS = 20
+/** Training goes on meanwhile. */
+const WRITE_PATIENCE_MS = 120_000
 /** Somebody waits for a read. */
-const READ_ATTEMPTS = 6
+const READ_PATIENCE_MS = 20_000
+/** Until a store has answered once, its address is more likely to be wrong than the store to be away. */
+const FIRST_PATIENCE_MS = 10_000
 
 export function createClient(
   /** The store's, for messages. */
   name: string,
   options: S3RunIndexOptions,
   /** For the waits between attempts. */
-  clock: Pick<Clock, 'sleep'> = systemClock,
+  clock: Clock = systemClock,
 ): S3Client {
   const { region = 'us-east-1', onRequest } = options
-  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, patienceMs = WRITE_PATIENCE_MS } = options
   const send = options.fetch ?? globalThis.fetch
   const credentials = cacheCredentials(options.credentials)
   /** Keys derived for a day, region and secret. */
@@ -82,47 +86,72 @@ export function createClient(
       headers: response.headers,
       body: new Uint8Array(await response.arrayBuffer()),
     }
-    const isExpired = expiredCodes.has(errorCodeOf(answer) ?? '')
+    const isExpired = answer.status >= 400 && expiredCodes.has(errorCodeOf(answer) ?? '')
     if (isExpired) credentials.forget(used)
     return { answer, isLater: isExpired || laterStatuses.has(answer.status) }
   }
 
+  let hasAnswered = false
+  const patienceWith = ({ method, patienceMs: own = patienceMs }: S3Request) => {
+    const usual = method === 'GET' ? Math.min(own, READ_PATIENCE_MS) : own
+    return hasAnswered ? usual : Math.min(usual, FIRST_PATIENCE_MS)
+  }
+  const attemptIn = async (request: S3Request, attempt: number): Promise<Answer | Later> => {
+    const { method, key, signal } = request
+    const began = clock.now()
+    const report = (status?: number) =>
+      onRequest?.({
+        method,
+        key,
+        attempt,
+        ms: clock.now() - began,
+        ...(status === undefined ? {} : { status }),
+      })
+    try {
+      const { answer, isLater } = await withDeadline((inner) => attemptOnce(request, inner), {
+        waitingFor: `${method} ${key}`,
+        milliseconds: timeoutMs,
+        signal,
+      })
+      hasAnswered = true
+      report(answer.status)
+      return isLater
+        ? { what: describeAnswer(answer), wait: retryAfter(answer) ?? growingWait(attempt) }
+        : answer
+    } catch (error) {
+      report()
+      signal?.throwIfAborted()
+      return { what: describeFailure(error), wait: growingWait(attempt) }
+    }
+  }
+
   return async (request) => {
     const { method, key, signal } = request
-    const most = options.attempts ?? DEFAULT_ATTEMPTS
-    const attempts = method === 'GET' ? Math.min(most, READ_ATTEMPTS) : most
-    let last = ''
-    for (let attempt = 1; attempt <= attempts; attempt += 1) {
-      const began = performance.now()
-      let askedWait: number | undefined
-      try {
-        const { answer, isLater } = await withDeadline((inner) => attemptOnce(request, inner), {
-          waitingFor: `${method} ${key}`,
-          milliseconds: timeoutMs,
-          signal,
-        })
-        onRequest?.({ method, key, status: answer.status, attempt, ms: performance.now() - began })
-        if (!isLater) return answer
-        last = describeAnswer(answer)
-        askedWait = retryAfter(answer)
-      } catch (error) {
-        onRequest?.({ method, key, attempt, ms: performance.now() - began })
-        signal?.throwIfAborted()
-        last = describeFailure(error)
+    const started = clock.now()
+    for (let attempt = 1; ; attempt += 1) {
+      const outcome = await attemptIn(request, attempt)
+      if (!('wait' in outcome)) return outcome
+      const spent = clock.now() - started
+      if (spent + outcome.wait > patienceWith(request)) {
+        throw new StoreError(
+          `${name}: gave up ${method} of "${key}" after ${attempt === 1 ? '1 attempt' : `${attempt} attempts`} in ${Math.round(spent / 1_000)} s; the last: ${outcome.what}`,
+          { details: { method, key, attempts: attempt } },
+        )
       }
-      if (attempt < attempts) await clock.sleep(askedWait ?? wait(attempt), signal)
+      await clock.sleep(outcome.wait, signal)
     }
-    throw new StoreError(
-      `${name}: gave up ${method} of "${key}" after ${attempts} attempts; the last: ${last}`,
-      {
-        details: { method, key, attempts },
-      },
-    )
   }
 }
 
+/** An attempt that should be made again. */
+interface Later {
+  readonly what: string
+  /** Milliseconds until the next one. */
+  readonly wait: number
+}
+
 /** Grows twofold up to a bound; half of it is random, so that writers don't come back together. */
-function wait(attempt: number): number {
+function growingWait(attempt: number): number {
   const most = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (attempt - 1))
   return most / 2 + (Math.random() * most) / 2
 }

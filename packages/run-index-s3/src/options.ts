@@ -17,10 +17,14 @@ export interface S3RunIndexOptions {
   readonly credentials: CredentialsSource
   /** Longest time until an event is durable without a flush, in milliseconds. Default 15 000. */
   readonly batchMs?: number
-  /** Longest time of one request, in milliseconds. Default 30 000. */
+  /** Longest time of one attempt, in milliseconds. Default 30 000. */
   readonly timeoutMs?: number
-  /** How often a write is tried before it fails, with waits that grow to 5 s. Default 20, about a minute. Reads: at most 6. */
-  readonly attempts?: number
+  /**
+   * For how long, in milliseconds, a request that met a busy or broken store is sent again, with waits that grow to 5 s and follow
+   * `Retry-After`; then it fails. Default 120 000. Reads are given up after 20 000 at most, and everything after 10 000 until the
+   * store has answered for the first time. 0: one attempt.
+   */
+  readonly patienceMs?: number
   /**
    * Go on where the store ignores conditions on writes: then nothing but luck keeps two trainers from writing one run.
    * Default false: the first claim of a run is refused.
@@ -82,7 +86,7 @@ const optionsSchema = z.strictObject({
   }),
   batchMs: z.number().positive().optional(),
   timeoutMs: z.number().positive().optional(),
-  attempts: z.int().positive().optional(),
+  patienceMs: z.number().nonnegative().optional(),
   allowUnsafeWrites: z.boolean().optional(),
   fetch: callable.optional(),
   onRequest: callable.optional(),

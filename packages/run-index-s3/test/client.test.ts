@@ -32,7 +32,7 @@ const slow = (seconds: string) => answer(503, 'SlowDown', { 'retry-after': secon
 
 type Fetch = typeof globalThis.fetch
 
-/** A client whose fetch answers from a script, one after the other. It waits for nothing; the waits are kept. */
+/** A client whose fetch answers from a script, one after the other. Time passes only in its waits, which are kept. */
 function scripted(
   script: readonly ((init: RequestInit) => Response | Promise<Response>)[],
   options: Partial<S3RunIndexOptions> = {},
@@ -48,6 +48,7 @@ function scripted(
     's3://runs',
     { bucket: 'runs', credentials, fetch, onRequest: (report) => reports.push(report), ...options },
     {
+      now: () => total(waits),
       async sleep(milliseconds, signal) {
         signal?.throwIfAborted()
         waits.push(milliseconds)
@@ -56,6 +57,8 @@ function scripted(
   )
   return { client, fetch, reports, waits }
 }
+
+const total = (waits: readonly number[]) => waits.reduce((sum, wait) => sum + wait, 0)
 
 const headersOf = (fetch: ReturnType<typeof scripted>['fetch'], call = 0) =>
   new Headers(fetch.mock.calls[call]?.[1]?.headers)
@@ -102,25 +105,56 @@ test('an answer that never comes, or stops half-way, is given up and tried again
   expect(reports.map(({ status }) => status)).toEqual([undefined, undefined, 200])
 })
 
-test('waits grow, stay bounded, and follow Retry-After', async () => {
-  const { client, waits } = scripted([() => answer(503)], { attempts: 12 })
-  await expect(client(put)).rejects.toThrow('after 12 attempts')
-  const most = [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000, 5_000, 5_000]
-  expect(waits.map((wait, index) => wait / most[index]!)).toSatisfy((shares: number[]) =>
-    shares.every((share) => share >= 0.5 && share <= 1),
+test('waits grow and stay bounded, until the patience is at an end', async () => {
+  const { client, waits } = scripted([() => answer(503)], { patienceMs: 40_000 })
+  const failure = await client(put).catch((error: unknown) => String(error))
+  expect(failure).toContain(
+    `after ${waits.length + 1} attempts in ${Math.round(total(waits) / 1_000)} s`,
   )
-  expect(waits).toHaveLength(most.length)
+  const most = [100, 200, 400, 800, 1_600, 3_200]
+  const shares = waits.map((wait, index) => wait / (most[index] ?? 5_000))
+  expect(shares.every((share) => share >= 0.5 && share <= 1)).toBe(true)
+  expect(total(waits)).toBeLessThanOrEqual(40_000)
+  expect(total(waits)).toBeGreaterThan(35_000)
+})
 
-  const asked = scripted([() => slow('7'), () => slow('86400'), () => answer(200)])
-  await asked.client(put)
-  expect(asked.waits).toEqual([7_000, 30_000])
+test('Retry-After is followed, within reason', async () => {
+  const { client, waits } = scripted([() => slow('7'), () => slow('86400'), () => answer(200)])
+  await client(put)
+  expect(waits).toEqual([7_000, 30_000])
+})
+
+test('a store that asks for a longer wait than there is patience is given up at once', async () => {
+  const { client, waits } = scripted([() => slow('20')], { patienceMs: 15_000 })
+  await expect(client(put)).rejects.toThrow('after 1 attempt in 0 s; the last: 503 SlowDown')
+  expect(waits).toEqual([])
+})
+
+const get: S3Request = { ...put, method: 'GET' }
+test.each([
+  ['a write', put, 120_000],
+  ['a read, for which somebody waits,', get, 20_000],
+  ['a request with a patience of its own', { ...put, patienceMs: 5_000 }, 5_000],
+])('%s is sent again for so long', async (_, request, patience) => {
+  const { client, waits } = scripted([() => answer(200), broken])
+  await client(request)
+  await expect(client(request)).rejects.toThrow('the last: fetch failed (read ECONNRESET)')
+  expect(total(waits)).toBeLessThanOrEqual(patience)
+  expect(total(waits)).toBeGreaterThan(patience - 5_000)
+})
+
+test('a store that never answered is given up soon: its address may be wrong', async () => {
+  const { client, waits } = scripted([broken])
+  await expect(client(put)).rejects.toThrow('the last: fetch failed (read ECONNRESET)')
+  expect(total(waits)).toBeLessThanOrEqual(10_000)
+  expect(total(waits)).toBeGreaterThan(5_000)
 })
 
 test('what is given up is told, with the last answer and without a secret', async () => {
-  const { client } = scripted([() => answer(503, 'SlowDown')], { attempts: 3 })
+  const { client } = scripted([() => answer(503, 'SlowDown')], { patienceMs: 0 })
   const outcome = client(put)
   await expect(outcome).rejects.toThrow(
-    's3://runs: gave up PUT of "a/b" after 3 attempts; the last: 503 SlowDown (because)',
+    's3://runs: gave up PUT of "a/b" after 1 attempt in 0 s; the last: 503 SlowDown (because)',
   )
   await expect(outcome).rejects.toMatchObject({ code: 'STORE' })
   await expect(outcome).rejects.not.toThrow(secret)
@@ -161,7 +195,6 @@ test('credentials that are refused as expired are asked for again', async () => 
 
 test('credentials that can’t be had are a failure of the request', async () => {
   const { client } = scripted([() => answer(200)], {
-    attempts: 2,
     credentials: () => Promise.reject(new Error('no profile "desk"')),
   })
   await expect(client(put)).rejects.toThrow('no profile "desk"')

@@ -12,7 +12,7 @@ export interface BlobStore {
    */
   create(key: string, content: Uint8Array, signal?: AbortSignal): Promise<boolean>
   /** Writes or replaces; a reader sees the old or the new whole. For what can be made again: signs of life, views. */
-  replace(key: string, content: Uint8Array): Promise<void>
+  replace(key: string, content: Uint8Array, signal?: AbortSignal): Promise<void>
   /** The blob or a part of it, cut where the blob ends. Undefined: there is no such blob. */
   read(key: string, range?: ByteRange): Promise<Uint8Array | undefined>
   /** What lies directly in a folder (`''`: the root). Empty when there is no such folder. In any order. */

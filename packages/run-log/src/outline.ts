@@ -83,6 +83,26 @@ export function mayHold(entries: readonly OutlineEntry[], filter: ValueFilter): 
   return maxReward === undefined || some(({ rewards }) => (rewards?.[0] ?? Infinity) <= maxReward)
 }
 
+/**
+ * A look into an entry's text before it is parsed: the place of an entry that speaks for nothing of what the filter asks. Undefined:
+ * parse it. Steps name hundreds of tasks, so most of an outline is of no use to most filters.
+ */
+export function idleEntry(filter: ValueFilter): (line: string) => string | undefined {
+  const { task, end, minReward, maxReward } = filter
+  if (minReward !== undefined || maxReward !== undefined) return () => undefined
+  const [taskText, endText] = [task, end].map((text) => text && JSON.stringify(text))
+  return (line) => {
+    // An entry without tasks has too many to tell.
+    if (taskText !== undefined && (line.includes(taskText) || !line.includes(TASKS)))
+      return undefined
+    if (endText !== undefined && line.includes(endText)) return undefined
+    return placePattern.exec(line)?.[1]
+  }
+}
+
+const TASKS = ',"tasks":['
+const placePattern = /^\{"place":"([^"\\]*)",.*\}$/
+
 /** Whether an event belongs to a step's folder, not to the run's log. */
 export function isPlaced(event: RunEvent): event is PlacedEvent {
   return 'key' in event && event.key !== undefined

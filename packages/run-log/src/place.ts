@@ -1,3 +1,5 @@
+import type { EpisodeFilter } from '@tiltyard/core'
+
 import type { BlobStore } from './blobs.ts'
 import { describeFault, visibility, type Claim } from './claims.ts'
 import { currentParts, placeFolder, type GroupPlace, type Part, type StreamKind } from './layout.ts'
@@ -12,7 +14,8 @@ import {
   type TrainingLine,
 } from './lines.ts'
 import { listParts } from './log.ts'
-import { readLines, type Fault } from './text-lines.ts'
+import { headOf, idsThatMayMatch } from './sieve.ts'
+import { readLines, type Fault, type PartLines } from './text-lines.ts'
 
 /** A line and where it was read: its records lie in the blob of the same name with `.gz`. */
 export interface Found<L extends Line = Line> {
@@ -44,13 +47,15 @@ export interface PlaceReading {
   /** The run's. */
   readonly folder: string
   readonly claims: readonly Claim[]
-  /** Only lines about this episode. */
-  readonly only?: string
 }
 
+/** What of a step is asked for. Groups, too, when it is everything. */
+export type Wanted = { readonly id: string } | { readonly filter: EpisodeFilter } | undefined
+
 export async function readPlace(
-  { blobs, folder, claims, only }: PlaceReading,
+  { blobs, folder, claims }: PlaceReading,
   place: GroupPlace,
+  wanted?: Wanted,
 ): Promise<PlaceContent> {
   const where = `${folder}/${placeFolder(place)}`
   const isVisible = visibility(claims)
@@ -61,21 +66,35 @@ export async function readPlace(
   const groups = new Map<number, Found<GroupLine>>()
   const faults: Fault[] = []
 
-  for (const kind of ['episodes', 'calls'] as const) {
-    for await (const { part, lines } of readLines(blobs, where, ofKind(parts, kind), faults)) {
-      const { epoch } = part.writer
-      const records = `${where}/${part.name}.gz`
-      for (const text of lines) {
-        if (only !== undefined && !text.includes(`"id":"${only}"`)) continue
-        const line = tryLine(text, `${where}/${part.name}`, faults)
-        if (line === undefined) continue
-        if (line.type === 'group') groups.set(line.group, { line, epoch, records })
-        else if (line.type !== 'training' || isVisible(epoch, line.step))
-          take(episodes, { line, epoch, records })
-      }
+  const contents: PartLines[] = []
+  for (const kind of ['episodes', 'calls'] as const)
+    for await (const content of readLines(blobs, where, ofKind(parts, kind), faults))
+      contents.push(content)
+  const ids = idsOf(wanted, contents)
+
+  for (const { part, lines } of contents) {
+    const { epoch } = part.writer
+    const records = `${where}/${part.name}.gz`
+    for (const text of lines) {
+      if (ids !== undefined && !ids.has(headOf(text)?.id ?? '')) continue
+      const line = tryLine(text, `${where}/${part.name}`, faults)
+      if (line === undefined) continue
+      if (line.type === 'group') groups.set(line.group, { line, epoch, records })
+      else if (line.type !== 'training' || isVisible(epoch, line.step))
+        take(episodes, { line, epoch, records })
     }
   }
   return { place, episodes, groups, faults }
+}
+
+function idsOf(wanted: Wanted, contents: readonly PartLines[]): ReadonlySet<string> | undefined {
+  if (wanted === undefined) return undefined
+  if ('id' in wanted) return new Set([wanted.id])
+  return idsThatMayMatch(wanted.filter, linesOf(contents))
+}
+
+function* linesOf(contents: readonly PartLines[]): Generator<string> {
+  for (const { lines } of contents) yield* lines
 }
 
 function ofKind(parts: readonly Part[], kind: StreamKind): readonly Part[] {

@@ -10,7 +10,13 @@ import {
 } from './layout.ts'
 import { listParts } from './log.ts'
 import { decodeName, encodeName } from './names.ts'
-import { mayHold, outlineEntrySchema, type OutlineEntry } from './outline.ts'
+import {
+  idleEntry,
+  mayHold,
+  outlineEntrySchema,
+  type OutlineEntry,
+  type ValueFilter,
+} from './outline.ts'
 import { readLines, type Fault } from './text-lines.ts'
 
 export type PlaceFilter = Pick<EpisodeFilter, 'split' | 'evaluation' | 'step'>
@@ -68,7 +74,7 @@ export async function placesThatMayHold(
   )
   if (!asksValues || places.length < 2) return places
   const faults: Fault[] = []
-  const entries = await readOutline(blobs, folder, faults)
+  const entries = await readOutline(blobs, folder, faults, filter)
   if (faults.some(({ torn }) => !torn)) return places
   return places.filter((place) => {
     const known = entries.get(placeFolder(place))
@@ -76,20 +82,31 @@ export async function placesThatMayHold(
   })
 }
 
+/** Entries by place. With a filter: every place, but only the entries that may speak for it. */
 export async function readOutline(
   blobs: BlobStore,
   folder: string,
   faults: Fault[],
+  filter?: ValueFilter,
 ): Promise<ReadonlyMap<string, readonly OutlineEntry[]>> {
   const parts = currentParts(await listParts(blobs, `${folder}/outline`))
   const entries = new Map<string, OutlineEntry[]>()
+  const entriesOf = (place: string) => {
+    const known = entries.get(place) ?? []
+    entries.set(place, known)
+    return known
+  }
+  const isIdle = filter === undefined ? () => undefined : idleEntry(filter)
   for await (const { part, lines } of readLines(blobs, `${folder}/outline`, parts, faults)) {
     for (const line of lines) {
+      const idle = isIdle(line)
+      if (idle !== undefined) {
+        entriesOf(idle)
+        continue
+      }
       try {
         const entry = outlineEntrySchema.parse(JSON.parse(line))
-        const known = entries.get(entry.place)
-        if (known === undefined) entries.set(entry.place, [entry])
-        else known.push(entry)
+        entriesOf(entry.place).push(entry)
       } catch {
         const where = `${folder}/outline/${part.name}`
         faults.push({ where, what: 'unreadable line', torn: false })

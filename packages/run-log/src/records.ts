@@ -23,12 +23,12 @@ import { episodeSummary } from './summaries.ts'
 
 /** @throws NotFoundError when no line speaks of the episode. */
 export async function readEpisode(
-  reading: Omit<PlaceReading, 'only'>,
+  reading: PlaceReading,
   run: string,
   key: EpisodeKey,
 ): Promise<EpisodeRecord> {
   const id = localId(key)
-  const content = await readPlace({ ...reading, only: id }, key)
+  const content = await readPlace(reading, key, { id })
   const lines = content.episodes.get(id)
   const summary = lines && episodeSummary(content.place, id, lines)
   if (lines === undefined || summary === undefined)

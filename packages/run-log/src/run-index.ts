@@ -25,7 +25,7 @@ import { localId } from './lines.ts'
 import { readLog } from './log.ts'
 import { decodeName, encodeName } from './names.ts'
 import { UNFINISHED } from './outline.ts'
-import { readPlace } from './place.ts'
+import { readPlace, type Wanted } from './place.ts'
 import { listPlaces, placesThatMayHold } from './places.ts'
 import { createRecordReader, readEpisode, recordOf } from './records.ts'
 import { readRunState, summaryOf } from './run-state.ts'
@@ -90,15 +90,17 @@ export function blobRunIndex({
     const claims = await claimsOf(run)
     const folder = folderOf(run)
     const all = await listPlaces(blobs, folder, filter)
-    yield* contents(run, claims, await placesThatMayHold(blobs, folder, all, filter))
+    const places = await placesThatMayHold(blobs, folder, all, filter)
+    yield* contents(run, claims, places, { filter })
   }
   const contents = async function* (
     run: string,
     claims: readonly Claim[],
     places: readonly GroupPlace[],
+    wanted?: Wanted,
   ) {
     yield* mapAhead(places, READS_AHEAD, (place) =>
-      readPlace({ blobs, folder: folderOf(run), claims }, place),
+      readPlace({ blobs, folder: folderOf(run), claims }, place, wanted),
     )
   }
 

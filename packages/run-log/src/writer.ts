@@ -13,6 +13,7 @@ import { createBatch, type Batch, type SealedBatch } from './batch.ts'
 import type { BlobStore } from './blobs.ts'
 import { aliveKey, claimKey, type WriterId } from './layout.ts'
 import type { Mark } from './log.ts'
+import { createSigns } from './signs.ts'
 import { createStreams } from './streams.ts'
 import type { Views } from './views.ts'
 
@@ -65,14 +66,12 @@ export function createWriter(options: WriterOptions): RunWriter {
   let closing: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  const giveSign = () => {
-    blobs.replace(aliveKey(folder, writer), new Uint8Array()).catch((error: unknown) => {
-      logger.warn('a sign of life was not written', { run, error: summarizeError(error).message })
-    })
-  }
-  giveSign()
-  const signs = setInterval(giveSign, pace.signOfLifeMs)
-  signs.unref()
+  const signs = createSigns({
+    give: (signal) => blobs.replace(aliveKey(folder, writer), new Uint8Array(), signal),
+    everyMs: pace.signOfLifeMs,
+    onFailure: (error) =>
+      logger.warn('a sign of life was not written', { run, error: summarizeError(error).message }),
+  })
 
   const takeBatch = async (): Promise<PendingBatch> => {
     const batch = open
@@ -150,7 +149,7 @@ export function createWriter(options: WriterOptions): RunWriter {
       if (!isFence(error) || open.events > 0 || (pending?.sealed.events ?? 0) > 0) throw error
     } finally {
       clearTimeout(timer)
-      clearInterval(signs)
+      await signs.stop()
       options.onClose()
     }
   }

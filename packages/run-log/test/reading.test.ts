@@ -1,7 +1,15 @@
+import {
+  endName,
+  type EndReason,
+  type EpisodeFilter,
+  type EpisodeSummary,
+  type RunEvent,
+} from '@tiltyard/core'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import { indexOver, memoryBlobs, type MemoryBlobs } from './support/memory-blobs.ts'
-import { all, episode, key, metrics, runRecord, score, step } from './support/small-run.ts'
+import { all, call, episode, key, metrics, runRecord, score, step } from './support/small-run.ts'
 
 const STEPS = 50
 
@@ -82,3 +90,83 @@ test('where blobs are written once, a long log takes few reads, and the single b
   expect(await index.run('one')).toEqual(before)
   expect(await all(index.episodes('one', { task: 't3' }))).toHaveLength(STEPS / 10)
 })
+
+const names = ['t', 'a "quoted" one', 'completed', 'g1/m0/a0', '"reward":{"reward":5}', 'ünï\n🏇']
+const ends: readonly EndReason[] = [
+  { kind: 'completed' },
+  { kind: 'cut', by: 'turns' },
+  { kind: 'failed', phase: 'tool', error: { name: 'E', message: 'by "turns"' } },
+]
+const anyEvents = fc.array(
+  fc.record({
+    kind: fc.constantFrom('play', 'score', 'unscored', 'call', 'resume'),
+    step: fc.nat(1),
+    group: fc.nat(2),
+    task: fc.constantFrom(...names),
+    end: fc.constantFrom(...ends),
+    reward: fc.constantFrom(-1, 0, 0.5, 1e-9, 5),
+  }),
+  { maxLength: 40 },
+)
+const anyFilter = fc.record(
+  {
+    step: fc.nat(2),
+    group: fc.nat(12),
+    task: fc.constantFrom(...names, 'none', ''),
+    end: fc.constantFrom('completed', 'turns', 'failed', 'unfinished', 'replies'),
+    minReward: fc.constantFrom(-1, 0, 1e-9, 3),
+    maxReward: fc.constantFrom(-2, 0, 1e-9, 5),
+  },
+  { requiredKeys: [] },
+)
+
+test('a filter finds what reading everything and comparing finds', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyEvents, fc.boolean(), anyFilter, async (drawn, growing, filter) => {
+      const blobs = memoryBlobs(growing)
+      let writer = await indexOver(blobs).claim(runRecord(), { expect: 'new' })
+      for (const { kind, step: at, group, task, end, reward } of drawn) {
+        const parts = { step: at, group: group * 5 }
+        if (kind === 'play') await writer.append({ ...episode(parts, task), end })
+        if (kind === 'call') await writer.append({ ...call(parts, 0), task })
+        if (kind === 'score') {
+          const named = { [task]: { value: reward } }
+          await writer.append({ ...score(parts, reward), scores: named } as RunEvent)
+        }
+        if (kind === 'unscored') {
+          const unscored = { reward: { unscored: task } }
+          await writer.append({ ...score(parts, 0), ...unscored })
+        }
+        if (kind === 'resume') {
+          await writer.close()
+          const options = { expect: 'resume', resumeAfterStep: at - 1 } as const
+          writer = await indexOver(blobs).claim(runRecord(), options)
+        }
+      }
+      await writer.close()
+      const index = indexOver(blobs)
+      const everything = await all(index.episodes('one'))
+      const wanted = everything.filter((summary) => isMatch(summary, filter))
+      expect(await all(index.episodes('one', filter))).toEqual(wanted)
+      const records = await all(index.records!('one', filter))
+      expect(records.map(({ summary }) => summary)).toEqual(wanted)
+      for (const summary of wanted)
+        expect((await index.episode('one', summary.key)).summary).toEqual(summary)
+    }),
+    { seed: 7, numRuns: 100 },
+  )
+})
+
+function isMatch({ key: at, task, end, reward }: EpisodeSummary, filter: EpisodeFilter): boolean {
+  const value = reward !== undefined && 'reward' in reward ? reward.reward : Number.NaN
+  const { minReward = -Infinity, maxReward = Infinity } = filter
+  return (
+    (filter.step ?? at.step) === at.step &&
+    (filter.group ?? at.group) === at.group &&
+    (filter.task ?? task) === task &&
+    (filter.end ?? '') ===
+      (filter.end === undefined ? '' : end === undefined ? 'unfinished' : endName(end)) &&
+    ((filter.minReward === undefined && filter.maxReward === undefined) ||
+      (value >= minReward && value <= maxReward))
+  )
+}

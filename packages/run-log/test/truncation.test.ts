@@ -124,7 +124,6 @@ test.each([
     expect(broken).toEqual([])
     expect(cuts).toBeGreaterThan(500)
   },
-  60_000,
 )
 
 test('a cut, missing or foreign claim damages its run alone', async () => {

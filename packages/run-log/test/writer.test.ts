@@ -1,7 +1,8 @@
-import type { RunEvent, RunWriter } from '@tiltyard/core'
-import { describe, expect, test } from 'vitest'
+import { silentLogger, type RunEvent, type RunWriter } from '@tiltyard/core'
+import { describe, expect, test, vi } from 'vitest'
 
-import { indexOver, memoryBlobs, type MemoryBlobs } from './support/memory-blobs.ts'
+import { blobRunIndex } from '../src/index.ts'
+import { flushOnly, indexOver, memoryBlobs, type MemoryBlobs } from './support/memory-blobs.ts'
 import { all, call, episode, metrics, runRecord, score, step } from './support/small-run.ts'
 
 const events: readonly RunEvent[] = [
@@ -154,6 +155,44 @@ test('a writer gives signs of life until it is closed', async () => {
   await new Promise((resolve) => setTimeout(resolve, 10))
   expect(signs).toHaveLength(until)
   expect(new Set(signs)).toEqual(new Set(['one/alive/0001']))
+})
+
+test('closing calls off a sign of life that is stuck, and nothing is under way afterwards', async () => {
+  const blobs = memoryBlobs(true)
+  let underWay = 0
+  blobs.replace = async (key, _, signal) => {
+    if (!key.includes('/alive/')) return
+    underWay += 1
+    await once(signal!)
+    underWay -= 1
+    throw signal?.reason
+  }
+  const warnings: string[] = []
+  const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) }
+  const index = blobRunIndex({ blobs, pace: flushOnly, logger })
+  const writer = await index.claim(runRecord(), { expect: 'new' })
+  expect(underWay).toBe(1)
+  await writer.close()
+  expect(underWay).toBe(0)
+  expect(warnings).toEqual([])
+})
+
+test('signs of life don’t pile up while the store is slow', async () => {
+  const blobs = memoryBlobs(true)
+  let given = 0
+  blobs.replace = (key, _, signal) => {
+    given += Number(key.includes('/alive/'))
+    return key.includes('/alive/') ? once(signal!) : Promise.resolve()
+  }
+  vi.useFakeTimers()
+  try {
+    const writer = await claimNew(blobs, { signOfLifeMs: 1_000 })
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(given).toBe(1)
+    await writer.close()
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('a run whose writer is gone is interrupted, and may be resumed at once', async () => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { RECORD_VERSION, type RunIndex, type RunWriter } from '@tiltyard/core'
 
-import { count, medianMs, megabytes, ms, report } from './measure.ts'
+import { count, medianOf, megabytes, report, taken, takenBy, threadMs } from './measure.ts'
 import { smallEpisode } from './small-episodes.ts'
 
 export interface Size {
@@ -13,7 +13,7 @@ export interface Size {
 
 const MEMBERS = 8
 
-/** Appends a run of so many episodes, a step at a time, each flushed; reports rate and memory. */
+/** Appends a run of so many episodes; batches become durable as they fill. Reports rate and memory. */
 export async function appendRun(index: RunIndex, run: string, size: Size): Promise<void> {
   const perStep = Math.ceil(size.episodes / size.steps)
   const writer = await index.claim(
@@ -31,6 +31,7 @@ export async function appendRun(index: RunIndex, run: string, size: Size): Promi
   const heaps: number[] = []
   const began = performance.now()
   const cpu = process.cpuUsage()
+  const thread = threadMs()
   for (let step = 0; step < size.steps; step += 1) {
     await appendStep(writer, step, perStep)
     if (step % Math.ceil(size.steps / 10) === 0) heaps.push(await settledMemory())
@@ -38,13 +39,14 @@ export async function appendRun(index: RunIndex, run: string, size: Size): Promi
   await writer.flush()
   const seconds = (performance.now() - began) / 1_000
   const { user, system } = process.cpuUsage(cpu)
+  const threadTime = ((threadMs() - thread) * 1_000) / size.episodes
   await writer.append({ type: 'end', status: 'completed', step: size.steps - 1, at: 1 })
   await writer.close()
   const rate = Math.round(size.episodes / seconds)
   report(`append, ${size.episodes} episodes in ${size.steps} steps`, `${rate} episodes/s`)
   report(
     'processor time, compression included',
-    `${((user + system) / size.episodes).toFixed(0)} µs per episode`,
+    `${((user + system) / size.episodes).toFixed(0)} µs per episode, ${threadTime.toFixed(0)} of them on the main thread`,
   )
   report('resident memory at each tenth of the run', heaps.map(megabytes).join(', '))
 }
@@ -100,12 +102,13 @@ export async function readRun(
     spent()
     const first = await ask()
     const cost = spent()
-    const taken = await medianMs(5, ask)
-    report(what, `${ms(taken)}${cost}${typeof first === 'number' ? `  (${first} found)` : ''}`)
+    const times = await medianOf(5, ask)
+    report(what, `${taken(times)}${cost}${typeof first === 'number' ? `  (${first} found)` : ''}`)
   }
   spent()
-  const began = performance.now()
-  const found = await count(index.episodes(run, { end: 'turns' }))
-  const taken = ms(performance.now() - began)
-  report('all steps: by an end that few have', `${taken}${spent()}  (${found} found)`)
+  let found = 0
+  const times = await takenBy(async () => {
+    found = await count(index.episodes(run, { end: 'turns' }))
+  })
+  report('all steps: by an end that few have', `${taken(times)}${spent()}  (${found} found)`)
 }

@@ -39,7 +39,7 @@ beforeAll(async () => {
     }
   }
   database = await (await DuckDBInstance.create()).connect()
-}, 60_000)
+})
 afterAll(async () => {
   database.closeSync()
   await rm(folder, { recursive: true })

@@ -29,7 +29,7 @@ test(`of writers killed ${RUNS * KILLS_PER_RUN} times all that was acknowledged 
     faults.push(...(await Promise.all(pair)).flat())
   }
   expect(faults).toEqual([])
-}, 120_000)
+})
 
 /** Resolves with what broke a promise. */
 async function crashAgainAndAgain(index: RunIndex, run: string): Promise<readonly string[]> {

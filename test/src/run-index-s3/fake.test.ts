@@ -24,7 +24,6 @@ function indexOn(prefix: string, options: Partial<S3RunIndexOptions> = {}): RunI
     endpoint: fake.endpoint,
     credentials: { accessKeyId: 'a', secretAccessKey: 's' },
     prefix,
-    timeoutMs: 2_000,
     ...options,
   })
 }
@@ -130,7 +129,7 @@ test('a stalled put is given up in time and sent again; episodes wait for nothin
   fake.options = {
     fault: onceEach('stall', ({ method, key }) => method === 'PUT' && key.includes('step-')),
   }
-  const index = indexOn(prefix, { timeoutMs: 100 })
+  const index = indexOn(prefix, { timeoutMs: 1_000 })
   const writer = await index.claim(runRecord('one'), { expect: 'new' })
   for (const event of stepEvents(0, 4)) await writer.append(event)
   await writer.flush()
@@ -139,14 +138,14 @@ test('a stalled put is given up in time and sent again; episodes wait for nothin
 
 test('a store that is away for good fails the flush, which says what is missing; later it goes on', async () => {
   const prefix = freshPrefix()
-  const index = indexOn(prefix, { attempts: 2 })
+  const index = indexOn(prefix, { patienceMs: 0 })
   const writer = await index.claim(runRecord('one'), { expect: 'new' })
   fake.options = {
     fault: ({ method }) => (method === 'PUT' ? { status: 503, code: 'SlowDown' } : undefined),
   }
   for (const event of stepEvents(0, 4)) await writer.append(event)
   await expect(writer.flush()).rejects.toThrow(
-    /6 events of run "one" are not durable yet: s3:\/\/runs\/\d+: gave up PUT of ".*" after 2 attempts; the last: 503 SlowDown/,
+    /6 events of run "one" are not durable yet: s3:\/\/runs\/\d+: gave up PUT of ".*" after 1 attempt in 0 s; the last: 503 SlowDown/,
   )
   fake.options = {}
   await writer.close()

@@ -64,4 +64,4 @@ test(`${PUTS} puts of ${WRITERS} writers at once, one in ${1 / FAULT_SHARE} of t
     for await (const { key } of index.episodes(run)) episodes += Number(key.member >= 0)
     expect(episodes).toBe(STEPS * EPISODES_PER_STEP)
   }
-}, 120_000)
+})

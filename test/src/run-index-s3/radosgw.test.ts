@@ -14,7 +14,7 @@ describeWith(program('radosgw'), 'a Ceph object gateway', () => {
   let server: Radosgw
   beforeAll(async () => {
     server = await startRadosgw()
-  }, 120_000)
+  })
   afterAll(() => server.stop())
 
   let prefixes = 0

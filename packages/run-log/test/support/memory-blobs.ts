@@ -75,7 +75,7 @@ export function memoryBlobs(
 }
 
 /** Writes at flushes only, so that no test waits. */
-const flushOnly: WriterPace = {
+export const flushOnly: WriterPace = {
   batchMs: 3_600_000,
   batchSize: 2 ** 30,
   bufferSize: 2 ** 30,
