@@ -6,8 +6,8 @@ const conditions = ['@tiltyard/source', ...defaultServerConditions]
 
 // For hangs only: no test fails because a machine is slow, or busy.
 const patience = {
-  testTimeout: 180_000,
-  hookTimeout: 180_000,
+  testTimeout: 900_000,
+  hookTimeout: 900_000,
   expect: { poll: { timeout: 60_000 } },
 }
 

@@ -19,9 +19,7 @@ import { expect, test } from 'vitest'
 
 import { flakyProxy } from './flaky-proxy.ts'
 
-const MINUTES = 60_000
-
-/** Twenty-five seconds pass in one, so that pauses between tries cost a test little. */
+/** Twenty-five seconds pass in one, so that pauses between tries and requests without an answer cost a test little. */
 const hurried: Clock = {
   now: () => 25 * systemClock.now(),
   sleep: (milliseconds, signal) => systemClock.sleep(milliseconds / 25, signal),
@@ -71,28 +69,30 @@ async function train(backend: Backend, steps: number): Promise<readonly number[]
   return logprobs.map(([value]) => value!)
 }
 
-test(
-  'over two thousand requests, one in twenty of which meets a fault, leave the weights as none would',
-  async () => {
-    const steps = 60
-    const undisturbed = await train(bigramBackend(), steps)
-    const server = tinkerServer({ backend: bigramBackend(), limits: { holdMs: 500 } })
-    const proxy = await flakyProxy({ target: await server.listen(), seed: 1, share: 0.05 })
-    const backend = tinkerBackend({ baseUrl: proxy.url, apiKey: 'tml-dummy', clock: hurried })
-    const disturbed = await train(backend, steps)
-    await backend.close()
-    await proxy.close()
-    await server.close()
-    expect(disturbed).toEqual(undisturbed)
-    expect(proxy.requests).toBeGreaterThan(2_000)
-    const met = [...proxy.faults.values()].reduce((sum, count) => sum + count, 0)
-    expect(met).toBeGreaterThan(0.03 * proxy.requests)
-    expect([...proxy.faults.keys()].length).toBe(12)
-  },
-  3 * MINUTES,
-)
+test('over two thousand requests, one in twenty of which meets a fault, leave the weights as none would', async () => {
+  const steps = 60
+  const undisturbed = await train(bigramBackend(), steps)
+  const server = tinkerServer({ backend: bigramBackend(), limits: { holdMs: 500 } })
+  const proxy = await flakyProxy({ target: await server.listen(), seed: 1, share: 0.05 })
+  const backend = tinkerBackend({
+    baseUrl: proxy.url,
+    apiKey: 'tml-dummy',
+    clock: hurried,
+    // Minutes of ours, so that a slow machine gives nothing up.
+    deadlines: { retries: 10_000_000, sample: 10_000_000 },
+  })
+  const disturbed = await train(backend, steps)
+  await backend.close()
+  await proxy.close()
+  await server.close()
+  expect(disturbed).toEqual(undisturbed)
+  expect(proxy.requests).toBeGreaterThan(2_000)
+  const met = [...proxy.faults.values()].reduce((sum, count) => sum + count, 0)
+  expect(met).toBeGreaterThan(0.03 * proxy.requests)
+  expect([...proxy.faults.keys()].length).toBe(12)
+})
 
-test('a service that takes calls and never answers is reported in time, with what was waited for', async () => {
+test('a service that takes calls and never answers is reported, with what was waited for', async () => {
   const sockets = new Set<Socket>()
   const silent = createServer((socket) => sockets.add(socket))
   silent.listen(0, '127.0.0.1')
@@ -100,39 +100,32 @@ test('a service that takes calls and never answers is reported in time, with wha
   const backend = tinkerBackend({
     baseUrl: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
     apiKey: 'tml-dummy',
-    clock: hurried,
-    deadlines: { request: 1_000, retries: 10_000 },
+    deadlines: { request: 50, retries: 500 },
   })
-  const began = hurried.now()
   await expect(backend.sampler({ model: 'bigram' })).rejects.toMatchObject({
     code: 'TINKER_UNREACHABLE',
     operation: 'ask the service for its settings',
   })
-  expect(hurried.now() - began).toBeLessThan(60_000)
   await backend.close()
   for (const socket of sockets) socket.destroy()
   silent.close()
 })
 
-test(
-  'a program that blocks its event loop for ten seconds keeps its session and what was under way',
-  async () => {
-    const script = fileURLToPath(new URL('tinker-process.mjs', import.meta.url))
-    const child = spawn(process.execPath, [script, '25000'], { stdio: ['pipe', 'pipe', 'inherit'] })
-    const [address] = (await once(child.stdout, 'data')) as [Buffer]
-    const backend = tinkerBackend({ baseUrl: address.toString().trim(), apiKey: 'tml-dummy' })
-    const learner = await backend.learner({ model: 'bigram', adaptation: { rank: 4, seed: 1 } })
-    const sampler = await learner.publish()
-    const sampling = sampler.sample({ prompt: tokenPrompt([1]), maxTokens: 400, seeds: [1] })
-    const until = performance.now() + 10_000
-    while (performance.now() < until) Math.sqrt(until)
-    const [sample] = await sampling
-    expect(sample!.ids).toHaveLength(400)
-    await learner.optimStep({ learningRate: 0.1 })
-    expect(learner.steps).toBe(1)
-    await backend.close()
-    child.stdin.end()
-    await once(child, 'exit')
-  },
-  MINUTES,
-)
+test('a program that blocks its event loop for ten seconds keeps its session and what was under way', async () => {
+  const script = fileURLToPath(new URL('tinker-process.mjs', import.meta.url))
+  const child = spawn(process.execPath, [script, '60000'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const [address] = (await once(child.stdout, 'data')) as [Buffer]
+  const backend = tinkerBackend({ baseUrl: address.toString().trim(), apiKey: 'tml-dummy' })
+  const learner = await backend.learner({ model: 'bigram', adaptation: { rank: 4, seed: 1 } })
+  const sampler = await learner.publish()
+  const sampling = sampler.sample({ prompt: tokenPrompt([1]), maxTokens: 400, seeds: [1] })
+  const until = performance.now() + 10_000
+  while (performance.now() < until) Math.sqrt(until)
+  const [sample] = await sampling
+  expect(sample!.ids).toHaveLength(400)
+  await learner.optimStep({ learningRate: 0.1 })
+  expect(learner.steps).toBe(1)
+  await backend.close()
+  child.stdin.end()
+  await once(child, 'exit')
+})
