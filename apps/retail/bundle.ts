@@ -1,7 +1,7 @@
 import { forUniverse, type LoadContext } from '@tiltyard/bundle'
 import { ConfigError, unknownName } from '@tiltyard/core'
 
-import { scriptedCustomer } from './src/customer.ts'
+import { customer } from './src/customer.ts'
 import { benchmarkText, checkFiles } from './src/data/files.ts'
 import { readEvals, readTasks } from './src/data/tasks.ts'
 import { readToolSpecs } from './src/data/tool-specs.ts'
@@ -9,7 +9,7 @@ import { readStore, type Store } from './src/store.ts'
 import { readSystem } from './src/system.ts'
 import { retailTools } from './src/tools/tools.ts'
 import { type Compat, compats } from './src/tools/writes.ts'
-import { told } from './src/verifiers.ts'
+import { assertions, told } from './src/verifiers.ts'
 
 const { defineBundle } = forUniverse<Store>()
 
@@ -24,8 +24,8 @@ export const bundle = defineBundle({
   unknownTool: (name) => `Error: Tool '${name}' not found.`,
   tasks: readTasks,
   evals: readEvals,
-  users: { customer: scriptedCustomer },
-  verifiers: { told },
+  users: { customer },
+  verifiers: { told, assertions },
 })
 
 /** @throws ConfigError for a setting that there isn't. */

@@ -1,23 +1,23 @@
 import type { User, UserContext } from '@tiltyard/bundle'
 import { type Message, textOf } from '@tiltyard/core'
 
-import type { Scenario } from './data/tasks.ts'
+import type { CustomerOptions } from './data/tasks.ts'
+import { playedCustomer } from './played-customer.ts'
 
 /** How often the scripted customer says yes. */
 const MAX_CONSENTS = 4
 
-/** What a task says to its customer, whoever plays it. */
-interface CustomerOptions {
-  readonly scenario: Scenario
-  /** The wish that the conversation would come to, where it changes. */
-  readonly resolved?: string
+/** Played by the chat `customer`, where there is one; else scripted. */
+export function customer(context: UserContext): User {
+  const chat = context.chats['customer']
+  return chat === undefined ? scriptedCustomer(context) : playedCustomer(context, chat)
 }
 
 /**
  * A customer for training, without a model: hands in the ticket, then says yes as long as it is asked something and hasn't been
  * handed over to a person.
  */
-export function scriptedCustomer({ options }: UserContext): User {
+function scriptedCustomer({ options }: UserContext): User {
   const ticket = ticketOf(options as unknown as CustomerOptions)
   let consents = 0
   return {
@@ -35,7 +35,7 @@ const consent =
   'Yes, that is right, please go ahead. I have nothing to add to my ticket; where it leaves you a choice, take what fits it best.'
 
 /** A task as one message. */
-export function ticketOf({ scenario, resolved }: CustomerOptions): string {
+function ticketOf({ scenario, resolved }: CustomerOptions): string {
   const { reason_for_call, known_info, unknown_info, task_instructions } = scenario
   const lines = [
     ['Wish', resolved ?? reason_for_call],
@@ -59,7 +59,7 @@ function asks(messages: readonly Message[]): boolean {
 }
 
 /** Whether the agent has given the customer to a person. */
-export function wasHandedOver(messages: readonly Message[]): boolean {
+function wasHandedOver(messages: readonly Message[]): boolean {
   return messages.some(
     (message) =>
       message.role === 'assistant' &&

@@ -74,6 +74,7 @@ const optionsSchema = z.strictObject({
   load: z.custom<LoadOptions>(isObject).optional(),
   sandboxes: z.custom<NonNullable<PlayOptions['sandboxes']>>(isObject).optional(),
   users: z.custom<NonNullable<PlayOptions['users']>>(isObject).optional(),
+  chats: z.custom<NonNullable<PlayOptions['chats']>>(isObject).optional(),
   log: z.custom<NonNullable<PlayOptions['log']>>(isObject).optional(),
   onToolError: z
     .custom<NonNullable<PlayOptions['onToolError']>>((value) => typeof value === 'function')
@@ -97,9 +98,9 @@ export async function bundleDataset(
   options: BundleDatasetOptions,
 ): Promise<BundleDatasets> {
   checkOptions('bundleDataset', optionsSchema, options)
-  const { sandboxes, users, log, onToolError } = options
+  const { sandboxes, users, chats, log, onToolError } = options
   const bundle = typeof from === 'string' ? await loadBundle(from, options.load) : from
-  const source = bundleSource(bundle, withoutAbsent({ sandboxes, users, log, onToolError }))
+  const source = bundleSource(bundle, withoutAbsent({ sandboxes, users, chats, log, onToolError }))
   const reward = decideReward(bundle, options.reward)
   const train = splitTasks(bundle, options.train)
   const test = options.test === undefined ? [] : splitTasks(bundle, options.test)

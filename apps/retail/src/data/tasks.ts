@@ -17,7 +17,13 @@ const scenarioSchema = z.object({
   unknown_info: z.string().nullish(),
   task_instructions: z.string(),
 })
-export type Scenario = z.output<typeof scenarioSchema>
+
+/** What a task says to its customer, whoever plays it. */
+export interface CustomerOptions {
+  readonly scenario: z.output<typeof scenarioSchema>
+  /** The wish that the conversation would come to, where it changes. */
+  readonly resolved?: string
+}
 
 const taskSchema = z.object({
   id: z.string(),

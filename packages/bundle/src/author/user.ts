@@ -1,5 +1,6 @@
 import type { JsonObject, Message, RandomStream } from '@tiltyard/core'
 
+import type { Chat } from '../chat/chat.ts'
 import type { TurnInput } from '../task.ts'
 import type { TaskFacts } from './tool.ts'
 
@@ -9,6 +10,8 @@ export interface UserContext {
   readonly options: JsonObject
   readonly now: number
   readonly random: RandomStream
+  /** The models that whoever plays was given, by name. */
+  readonly chats: Readonly<Record<string, Chat>>
 }
 
 /** Who gives the prompts of an episode, when the task doesn't list them. One object per episode. */

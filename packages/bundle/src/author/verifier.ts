@@ -11,6 +11,7 @@ import type {
   Score,
 } from '@tiltyard/core'
 
+import type { Chat } from '../chat/chat.ts'
 import type { Change } from '../universe/universe.ts'
 import type { TaskFacts } from './tool.ts'
 
@@ -49,6 +50,8 @@ export interface VerifierContext<State = JsonValue> {
   /** Carries out the task's gold in a universe of its own. @throws StateError when the task has none. */
   readonly gold: () => Promise<GoldPlay<State>>
   readonly random: RandomStream
+  /** The models that whoever plays was given, by name. */
+  readonly chats: Readonly<Record<string, Chat>>
   /** Aborted at the verifier's time limit. */
   readonly signal: AbortSignal
   readonly log: Logger

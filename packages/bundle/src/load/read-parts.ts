@@ -58,7 +58,7 @@ export function readSteps(loading: Loading, module: BundleModule): readonly Load
   const steps: LoadedStep[] = []
   for (const [index, { name, use, weight, options }] of manifest.steps.entries()) {
     const builtIn = Object.hasOwn(own, use) ? undefined : builtInVerifiers[use]
-    const verifier = builtIn?.verify ?? own[use]
+    const verifier = builtIn?.verifier ?? own[use]
     if (reservedSteps.includes(name))
       mistakes.addAt(source, ['steps', index, 'name'], `"${name}" can't be a step's name`)
     if (steps.some((step) => step.name === name))

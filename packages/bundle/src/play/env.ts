@@ -23,6 +23,7 @@ import {
 
 import type { User, UserFactory } from '../author/user.ts'
 import type { Bundle } from '../bundle.ts'
+import type { Chat } from '../chat/chat.ts'
 import type { Task, TurnInput } from '../task.ts'
 import { type Calls, episodeCalls, type ToolErrorHook } from './calls.ts'
 import { clockOf, factsOf, instanceOf } from './facts.ts'
@@ -35,6 +36,8 @@ export interface PlayOptions {
   readonly sandboxes?: SandboxProvider
   /** Users by name, instead of those of the module: for instance one that a model plays. */
   readonly users?: Readonly<Record<string, UserFactory>>
+  /** Models that play users and judge, by the names that the bundle knows them by. */
+  readonly chats?: Readonly<Record<string, Chat>>
   readonly log?: Logger
   /** Told of what a tool threw and did not mean to, for whoever mends the tool. */
   readonly onToolError?: ToolErrorHook
@@ -49,7 +52,7 @@ export function bundleEnv(
   task: Task,
   { seed, ...options }: PlayOptions & { readonly seed: number },
 ): Env {
-  const { log = silentLogger } = options
+  const { log = silentLogger, chats = {} } = options
   const facts = factsOf(task)
   const now = clockOf(bundle, task)
   const universe = bundle.universe.open(task.start ?? [])
@@ -82,7 +85,7 @@ export function bundleEnv(
   async function start(signal: AbortSignal) {
     if (user !== undefined)
       throw new StateError('an env is started once; open another for another play')
-    user = openUser(bundle, task, { ...options, seed, now })
+    user = openUser(bundle, task, { ...options, chats, seed, now })
     sandbox = await openSandbox(signal)
     const { onToolError } = options
     const scope = { bundle, task: facts, universe, sandbox, now, seed, log, onToolError }
@@ -191,7 +194,19 @@ export function bundleEnv(
 
   function endedEpisode(box: Sandbox | undefined): EndedEpisode {
     if (ended === undefined) throw new StateError('an episode is scored after its end')
-    return { bundle, task, end: ended, messages, replies, calls, universe, sandbox: box, seed, log }
+    return {
+      bundle,
+      task,
+      end: ended,
+      messages,
+      replies,
+      calls,
+      universe,
+      sandbox: box,
+      seed,
+      chats,
+      log,
+    }
   }
 
   function metrics(reason: EndReason): Readonly<Record<string, number>> {

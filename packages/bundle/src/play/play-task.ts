@@ -46,16 +46,20 @@ export async function playTask(
   }: PlayTaskOptions = {},
 ): Promise<TaskPlay> {
   const env = bundleEnv(bundle, bundle.tasks.get(taskId), { ...options, seed })
+  let play: TaskPlay
   try {
     const { conversation, calls, reason } = await drive(env, player, replies, signal)
     await env.end(reason)
-    return { conversation, calls, outcome: await env.score(signal) }
+    play = { conversation, calls, outcome: await env.score(signal) }
   } catch (error) {
     await env.end({ kind: 'failed', phase: 'agent', error: summarizeError(error) })
     throw error
   } finally {
     await env.close()
   }
+  return env.judge === undefined
+    ? play
+    : { ...play, outcome: await env.judge(play.outcome, signal) }
 }
 
 async function drive(

@@ -16,6 +16,7 @@ import {
 
 import { isJudge, type Verdict, type VerifierContext } from '../author/verifier.ts'
 import type { Bundle, LoadedStep } from '../bundle.ts'
+import type { Chat } from '../chat/chat.ts'
 import type { Task } from '../task.ts'
 import type { UniverseState } from '../universe/universe.ts'
 import { factsOf } from './facts.ts'
@@ -32,6 +33,7 @@ export interface EndedEpisode {
   readonly universe: UniverseState
   readonly sandbox: Sandbox | undefined
   readonly seed: number
+  readonly chats: Readonly<Record<string, Chat>>
   readonly log: Logger
 }
 
@@ -93,7 +95,8 @@ async function runVerifier(
 }
 
 function contextOf(episode: EndedEpisode, step: LoadedStep, signal: AbortSignal): VerifierContext {
-  const { bundle, task, end, messages, replies, calls, universe, sandbox, seed, log } = episode
+  const { bundle, task, end, messages, replies, calls, universe, sandbox, seed, chats, log } =
+    episode
   return {
     task: { ...factsOf(task), expect: task.expect ?? {} },
     options: step.options,
@@ -114,6 +117,7 @@ function contextOf(episode: EndedEpisode, step: LoadedStep, signal: AbortSignal)
       return playGold(bundle, task, { seed, signal })
     },
     random: randomStream(seed, 'verifier', step.name),
+    chats,
     signal,
     log,
   }

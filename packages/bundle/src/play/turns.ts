@@ -2,21 +2,33 @@ import { ConfigError, randomStream } from '@tiltyard/core'
 
 import type { User, UserFactory } from '../author/user.ts'
 import type { Bundle } from '../bundle.ts'
+import type { Chat } from '../chat/chat.ts'
 import { type Task, turnSchema } from '../task.ts'
 import { factsOf } from './facts.ts'
 
 interface UserOptions {
   readonly users?: Readonly<Record<string, UserFactory>>
+  readonly chats: Readonly<Record<string, Chat>>
   readonly seed: number
   readonly now: number
 }
 
 /** Who gives an episode's prompts: the task's own list, or the user that it names. */
-export function openUser(bundle: Bundle, task: Task, { users, seed, now }: UserOptions): User {
+export function openUser(
+  bundle: Bundle,
+  task: Task,
+  { users, chats, seed, now }: UserOptions,
+): User {
   if (task.user === undefined) return listedTurns(task)
   const { use, options = {} } = task.user
   const factory = users?.[use] ?? bundle.users[use]!
-  const user = factory({ task: factsOf(task), options, now, random: randomStream(seed, 'user') })
+  const user = factory({
+    task: factsOf(task),
+    options,
+    now,
+    random: randomStream(seed, 'user'),
+    chats,
+  })
   return {
     ...user,
     async next(messages, signal) {

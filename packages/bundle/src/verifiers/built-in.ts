@@ -1,20 +1,27 @@
-import type { JsonObject, JsonValue } from '@tiltyard/core'
+import type { JsonObject, JsonSchema, JsonValue } from '@tiltyard/core'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 
-import type { Verify } from '../author/verifier.ts'
+import type { Verifier, Verify } from '../author/verifier.ts'
+import { jsonIn } from '../chat/conversation-text.ts'
 import type { Task } from '../task.ts'
 import { sameJson } from '../universe/compare.ts'
 import { pointerParts, valueAt } from '../universe/pointer.ts'
+import { commandExit, commandSchema } from './command.ts'
+import { rubricJudge } from './judge.ts'
 
 /** A verifier that manifests may use by name, with what it needs of a task. */
 export interface BuiltInVerifier {
-  readonly verify: Verify
+  readonly verifier: Verifier
   /** What a task lacks for it, or undefined. Asked when the bundle is loaded. */
   readonly lacks: (task: Task) => string | undefined
 }
 
 const pointer = z.string().refine((text) => pointerParts(text) !== undefined, 'no JSON Pointer')
 const texts = z.array(z.string()).min(1)
+const jsonSchema: z.ZodType<JsonObject> = z
+  .record(z.string(), z.json())
+  .refine(isSchema, 'no JSON Schema')
 const pattern = z.string().refine(isPattern, 'no regular expression')
 
 /** Verifiers that a manifest's steps may use by name. */
@@ -22,7 +29,7 @@ export const builtInVerifiers: Readonly<Record<string, BuiltInVerifier>> = {
   /** The universe is as the task's gold leaves it. */
   universeEqualsGold: {
     lacks: ({ gold }) => (gold === undefined ? 'it needs "gold"' : undefined),
-    verify: async ({ universe, gold }) => sameJson(universe.state, (await gold()).state),
+    verifier: async ({ universe, gold }) => sameJson(universe.state, (await gold()).state),
   },
   /** `expect.universe`: values by JSON Pointer, all of which the universe has; null for what must not be there. */
   universeMatches: expecting('universe', z.record(pointer, z.json()), (wanted, { universe }) =>
@@ -42,6 +49,12 @@ export const builtInVerifiers: Readonly<Record<string, BuiltInVerifier>> = {
   calledTools: expecting('calls', texts, (wanted, { calls }) =>
     wanted.every((name) => calls.some((call) => call.name === name && call.error === undefined)),
   ),
+  /** `expect.schema`: a JSON Schema that the last reply, JSON alone or in a code fence, fits. */
+  jsonReply: expecting('schema', jsonSchema, (schema, { answer }) => fitsSchema(answer, schema)),
+  /** `expect.command`: a script, and files for it, that the sandbox is tried with after the end. */
+  commandExit: { verifier: commandExit, lacks: lacking('command', commandSchema) },
+  /** `expect.rubric`: a text by which a model judges the conversation, from 0 to 1. */
+  judge: { verifier: rubricJudge, lacks: lacking('rubric', z.string().min(1)) },
 }
 
 function expecting<Expected extends JsonValue>(
@@ -49,15 +62,32 @@ function expecting<Expected extends JsonValue>(
   schema: z.ZodType<Expected>,
   judge: (expected: Expected, context: Parameters<Verify>[0]) => boolean,
 ): BuiltInVerifier {
-  const read = (expect: JsonObject) => schema.safeParse(expect[key])
   return {
-    lacks: ({ expect = {} }) => {
-      const { success, error } = read(expect)
-      if (success) return undefined
-      return `it needs "expect.${key}": ${error.issues.map(({ message }) => message).join('; ')}`
-    },
-    verify: (context) => judge(schema.parse(context.task.expect[key]), context),
+    lacks: lacking(key, schema),
+    verifier: (context) => judge(schema.parse(context.task.expect[key]), context),
   }
+}
+
+function lacking(key: string, schema: z.ZodType): BuiltInVerifier['lacks'] {
+  return ({ expect = {} }) => {
+    const { success, error } = schema.safeParse(expect[key])
+    if (success) return undefined
+    return `it needs "expect.${key}": ${error.issues.map(({ message }) => message).join('; ')}`
+  }
+}
+
+function fitsSchema(reply: string, schema: JsonSchema): boolean {
+  let value: unknown
+  try {
+    value = jsonIn(reply)
+  } catch {
+    return false
+  }
+  return new Ajv2020({ strict: false }).validate(schema, value)
+}
+
+function isSchema(value: JsonObject): boolean {
+  return new Ajv2020({ strict: false }).validateSchema(value) === true
 }
 
 function isPattern(text: string): boolean {
