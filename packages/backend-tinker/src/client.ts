@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 
 import { NotFoundError, StateError, asError, withDeadline } from '@tiltyard/core'
 
+import { archiveFiles } from './archive.ts'
 import { createCaller } from './caller.ts'
 import { createCredentials } from './credentials.ts'
 import { TinkerError } from './errors.ts'
@@ -110,6 +111,7 @@ export function tinkerClient(given: TinkerOptions): TinkerClient {
       },
     },
     (milliseconds) => clock.sleep(milliseconds, closed.signal),
+    (place) => archiveFiles(place, transport, options, closed.signal),
   )
 
   const result = <T>(operation: string, type: string, future: Future, signal: AbortSignal) =>

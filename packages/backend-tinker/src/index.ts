@@ -1,3 +1,4 @@
+export type { ArchiveFile } from './archive.ts'
 export { tinkerClient, type CreateModelSettings, type TinkerClient } from './client.ts'
 export {
   TinkerError,

@@ -1,6 +1,7 @@
 import { NotFoundError } from '@tiltyard/core'
 
-import type { Caller } from './caller.ts'
+import type { ArchiveFile } from './archive.ts'
+import { parseJson, type Caller } from './caller.ts'
 import { TinkerError } from './errors.ts'
 
 /** A checkpoint as the service lists it. Times are ISO 8601. */
@@ -99,6 +100,11 @@ export interface TinkerRest {
   unpublishCheckpoint(path: string): Promise<void>
   /** Waits, for some minutes at most, until the service has built it. Newer services may have none. */
   archive(path: string): Promise<ArchiveLocation>
+  /**
+   * The files of a checkpoint, through its archive, as they arrive. Services pack adapters in PEFT's layout.
+   * @throws TinkerError when the archive can't be had or isn't whole; what was read until then is of no use.
+   */
+  files(path: string): AsyncIterable<ArchiveFile>
 }
 
 const ARCHIVE_TRIES = 6
@@ -108,9 +114,43 @@ const ARCHIVE_LIFE_MS = 15 * 60_000
 export function createRest(
   caller: Caller,
   sleep: (milliseconds: number) => Promise<void>,
+  download: (place: {
+    readonly url: string
+    readonly operation: string
+  }) => AsyncIterable<ArchiveFile>,
 ): TinkerRest {
   const get = <T>(operation: string, path: string) =>
     caller.json<T>({ operation, path, method: 'GET' })
+
+  const archive = (path: string) =>
+    withCheckpoint(path, async (at) => {
+      for (let tries = 1; ; tries += 1) {
+        const response = await caller.send({
+          operation: 'ask for the archive of a checkpoint',
+          method: 'GET',
+          path: `${at}/archive`,
+          handles: [302, 503],
+        })
+        const location = response.header('location')
+        if (response.status === 302 && location !== undefined)
+          return { url: location, expires: expiry(response.header('expires')) }
+        if (response.status === 200) {
+          const { url, expires } = parseJson('ask for the archive of a checkpoint', response) as {
+            readonly url: string
+            readonly expires?: string
+          }
+          return { url, expires: expiry(expires) }
+        }
+        if (tries === ARCHIVE_TRIES) {
+          throw new TinkerError(
+            'TINKER_UNREACHABLE',
+            `the archive of ${path} is still being built; ask again later`,
+            { operation: 'ask for the archive of a checkpoint', status: response.status },
+          )
+        }
+        await sleep(ARCHIVE_PAUSE_MS)
+      }
+    })
 
   return {
     capabilities: () => get('ask what the service has', '/get_server_capabilities'),
@@ -179,35 +219,11 @@ export function createRest(
           path: `${at}/publish`,
         })
       }),
-    archive: (path) =>
-      withCheckpoint(path, async (at) => {
-        for (let tries = 1; ; tries += 1) {
-          const response = await caller.send({
-            operation: 'ask for the archive of a checkpoint',
-            method: 'GET',
-            path: `${at}/archive`,
-            handles: [302, 503],
-          })
-          const location = response.header('location')
-          if (response.status === 302 && location !== undefined)
-            return { url: location, expires: expiry(response.header('expires')) }
-          if (response.status === 200) {
-            const { url, expires } = JSON.parse(new TextDecoder().decode(response.body)) as {
-              url: string
-              expires?: string
-            }
-            return { url, expires: expiry(expires) }
-          }
-          if (tries === ARCHIVE_TRIES) {
-            throw new TinkerError(
-              'TINKER_UNREACHABLE',
-              `the archive of ${path} is still being built; ask again later`,
-              { operation: 'ask for the archive of a checkpoint', status: response.status },
-            )
-          }
-          await sleep(ARCHIVE_PAUSE_MS)
-        }
-      }),
+    archive,
+    async *files(path) {
+      const { url } = await archive(path)
+      yield* download({ url, operation: `download the archive of ${path}` })
+    },
   }
 }
 

@@ -131,7 +131,7 @@ export function createSamplingSession(parts: SamplingSessionParts): SamplingSess
   return {
     id,
     async sample(prompt, settings, { signal } = {}) {
-      const text = promptJson(prompt.chunks())
+      const text = promptJson(prompt)
       const bytes = BYTES_PER_TOKEN * prompt.length
       // Of its own: many samples may share their caller's signal.
       const either = AbortSignal.any(signal === undefined ? [ended] : [signal, ended])

@@ -18,9 +18,16 @@ export interface WireResponse {
   readonly body: Uint8Array
 }
 
+export interface WireDownload {
+  readonly status: number
+  readonly body: AsyncIterable<Uint8Array>
+}
+
 /** Sends one request and reads its whole answer. Rejects only when there is none. Follows no redirect. */
 export interface Transport {
   send(request: WireRequest): Promise<WireResponse>
+  /** Gets what is at an address, as it arrives, with no header of ours. The signal ends it, also in the middle. */
+  download(url: string, signal: AbortSignal): Promise<WireDownload>
   close(): Promise<void>
 }
 
@@ -69,6 +76,16 @@ function dispatcherTransport(
         body: await response.body.bytes(),
       }
     },
+    async download(url, signal) {
+      const { origin, pathname, search } = new URL(url)
+      const response = await polls.request({
+        origin,
+        path: pathname + search,
+        method: 'GET',
+        signal,
+      })
+      return { status: response.statusCode, body: response.body as AsyncIterable<Uint8Array> }
+    },
     close,
   }
 }
@@ -89,6 +106,12 @@ function fetchTransport(send: typeof fetch): Transport {
         body: new Uint8Array(await response.arrayBuffer()),
       }
     },
+    async download(url, signal) {
+      const response = await send(url, { signal })
+      return { status: response.status, body: response.body ?? nothing() }
+    },
     async close() {},
   }
 }
+
+async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}

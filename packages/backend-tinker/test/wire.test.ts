@@ -1,4 +1,4 @@
-import { tokenChunk, type Datum } from '@tiltyard/core'
+import { createPrompt, tokenChunk, type Datum, type RenderedPrompt } from '@tiltyard/core'
 import { describe, expect, test } from 'vitest'
 
 import {
@@ -149,14 +149,33 @@ describe('results', () => {
 })
 
 describe('requests', () => {
+  test('what a prompt’s first handle brings is a chunk of its own, the rest is one', () => {
+    const chunks = (prompt: RenderedPrompt) =>
+      (JSON.parse(promptJson(prompt)) as { chunks: { tokens: number[] }[] }).chunks.map(
+        ({ tokens }) => tokens,
+      )
+    const root = createPrompt([tokenChunk([1]), tokenChunk([2])])
+    const asked = createPrompt([tokenChunk([3])], root)
+    const answered = createPrompt([tokenChunk([4, 5]), tokenChunk([6])], asked)
+    expect(chunks(root)).toEqual([[1, 2]])
+    expect(chunks(asked)).toEqual([[1, 2], [3]])
+    expect(chunks(answered)).toEqual([
+      [1, 2],
+      [3, 4, 5, 6],
+    ])
+    expect(chunks(createPrompt([tokenChunk([7])], createPrompt([])))).toEqual([[7]])
+  })
+
   test('a sample call is JSON with its prompt straight from the ids', () => {
     const text = encodeSampleCall({
       samplingSessionId: 's:sample:1',
       seqId: 4,
-      prompt: promptJson([
-        tokenChunk([11, 12]),
-        { type: 'image', format: 'png', data: Uint8Array.of(1, 2), tokens: 3 },
-      ]),
+      prompt: promptJson(
+        createPrompt([
+          tokenChunk([11, 12]),
+          { type: 'image', format: 'png', data: Uint8Array.of(1, 2), tokens: 3 },
+        ]),
+      ),
       numSamples: 2,
       maxTokens: 8,
       seed: 4_294_967_295,

@@ -16,11 +16,25 @@ export interface CheckpointInfo extends CheckpointRef {
   readonly bytes?: number
 }
 
+/** One of the files of which a checkpoint is made. */
+export interface CheckpointFile {
+  /** A plain name, in no folder. */
+  readonly name: string
+  readonly bytes: number
+  /** Its content from the beginning, each time. */
+  readonly read: () => AsyncIterable<Uint8Array>
+}
+
 export interface CheckpointStore {
   list(): Promise<readonly CheckpointInfo[]>
   exists(ref: CheckpointRef): Promise<boolean>
   /** Deleting what isn't there is no error. */
   delete(ref: CheckpointRef): Promise<void>
+  /**
+   * The files of a checkpoint, to take it elsewhere; adapters in PEFT's layout and whole models in Hugging Face's, where the backend
+   * has such. Absent when it can't give them. @throws NotFoundError
+   */
+  files?(ref: CheckpointRef): Promise<readonly CheckpointFile[]>
 }
 
 export interface Lora {

@@ -127,8 +127,10 @@ export function guestBackend(backend: Backend, { use, sampled }: GuestOptions): 
     sampler: async (ref) => guestSampler(await backend.sampler(ref)),
     checkpoints() {
       const store = backend.checkpoints()
+      const files = store.files?.bind(store)
       return {
         exists: (ref) => store.exists(ref),
+        ...(files !== undefined && { files }),
         list: async () => (await store.list()).filter(({ path }) => own.has(path)),
         async delete(ref) {
           await store.delete(ref)

@@ -2,9 +2,11 @@ import type { Backend } from '@tiltyard/core'
 import { Hono, type Context } from 'hono'
 import type { z } from 'zod'
 
+import type { Archives } from './archives.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Futures } from './futures.ts'
 import {
+  baseOf,
   bytesOfBody,
   credentialOf,
   digest,
@@ -35,25 +37,30 @@ export interface AppParts {
   readonly samplers: Samplers
   readonly futures: Futures
   readonly checkpoints: Checkpoints
+  readonly archives: Archives
 }
 
 const PROTOBUF = 'application/x-protobuf'
+/** Below it no key is asked for: an address that can't be guessed is one. */
+const DOWNLOADS = '/archives/'
 
 /** The routes of the protocol. Whatever stands before `/api/v1` is the address's own. */
 export function createApp(parts: AppParts): Hono {
-  const { options, backend, sessions, training, samplers, futures, checkpoints } = parts
+  const { options, backend, sessions, training, samplers, futures, checkpoints, archives } = parts
   const { keys, limits, clock, logger } = options
   const app = new Hono({ getPath: pathOf })
 
   app.use(async (context, next) => {
     const began = clock.now()
-    if (keys.length > 0 && !isKnown(credentialOf(context), keys)) {
+    const open = pathOf(context.req.raw).startsWith(DOWNLOADS)
+    if (!open && keys.length > 0 && !isKnown(credentialOf(context), keys)) {
       const refused = new Refusal(401, 'no such key; it belongs into the X-API-Key header')
       context.res = failed(refused)
     } else await next()
     logger.debug('request', {
       method: context.req.method,
-      path: pathOf(context.req.raw),
+      // The rest of a download's address is as good as a key.
+      path: open ? DOWNLOADS : pathOf(context.req.raw),
       status: context.res.status,
       bytes: Number(context.req.header('content-length') ?? 0),
       ms: Math.round(clock.now() - began),
@@ -257,6 +264,17 @@ export function createApp(parts: AppParts): Hono {
   app.delete(one, async (context) => {
     await checkpoints.remove(at(context))
     return nothing()
+  })
+  app.get(`${one}/archive`, async (context) => {
+    const { token, expires } = await archives.offer(at(context))
+    const place = `${baseOf(context.req.raw)}${DOWNLOADS}${token}`
+    return respond('', 'text/plain', 302, { location: place, expires: expires.toUTCString() })
+  })
+  app.get(`${DOWNLOADS}:token`, async (context) => {
+    const { body, bytes } = await archives.open(context.req.param('token'))
+    return new Response(body, {
+      headers: { 'content-type': 'application/x-tar', 'content-length': String(bytes) },
+    })
   })
   app.put(`${one}/ttl`, async (context) => {
     const { ttl_seconds: seconds } = await read(context, bodies.ttl)

@@ -15,6 +15,12 @@ export function pathOf(request: Request): string {
   return begin === -1 ? pathname : pathname.slice(begin + PREFIX.length)
 }
 
+/** All that stands before that path, the prefix included: where this server is for whoever sent the request. */
+export function baseOf(request: Request): string {
+  const { origin, pathname } = new URL(request.url)
+  return origin + pathname.slice(0, pathname.indexOf(`${PREFIX}/`) + PREFIX.length)
+}
+
 export function credentialOf(context: Context): string {
   const bearer = context.req.header('authorization')?.replace(/^Bearer /i, '')
   return context.req.header('x-api-key') ?? bearer ?? ''
@@ -63,11 +69,12 @@ export function respond(
   body: string | Uint8Array<ArrayBuffer>,
   type: string,
   status: number,
+  headers: Readonly<Record<string, string>> = {},
 ): Response {
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body
   return new Response(bytes, {
     status,
-    headers: { 'content-type': type, 'content-length': String(bytes.length) },
+    headers: { 'content-type': type, 'content-length': String(bytes.length), ...headers },
   })
 }
 

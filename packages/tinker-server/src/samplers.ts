@@ -2,6 +2,8 @@ import {
   DataError,
   createPrompt,
   type Backend,
+  type PromptChunk,
+  type RenderedPrompt,
   type Sampler,
   type TokenLogprob,
 } from '@tiltyard/core'
@@ -39,6 +41,14 @@ export interface Samplers {
   ): Promise<ServedSampler>
   /** @throws Refusal 429 when there are too many. */
   sample(body: SampleBody): Promise<SampleSubmitted>
+}
+
+/** Its first chunk, where more follow, is what many prompts share: samplers keep what a prompt's root brings ready. */
+function promptOf(chunks: readonly PromptChunk[]): RenderedPrompt {
+  const [first, ...rest] = chunks
+  return first === undefined || rest.length === 0
+    ? createPrompt(chunks)
+    : createPrompt(rest, createPrompt([first]))
 }
 
 /** Requests remembered for repeats, per sampling session. */
@@ -105,7 +115,7 @@ export function createSamplers(parts: SamplersParts): Samplers {
     signal: AbortSignal,
   ): Promise<TypedResult> => {
     const { sampling_params: settings, num_samples: n = 1 } = body
-    const prompt = createPrompt(promptChunks(body.prompt, 'prompt'))
+    const prompt = promptOf(promptChunks(body.prompt, 'prompt'))
     const maxTokens = settings.max_tokens ?? sampler.contextWindow - prompt.length
     const topK = settings.top_k ?? -1
     const k = body.topk_prompt_logprobs ?? 0

@@ -4,6 +4,7 @@ import { createAdaptorServer } from '@hono/node-server'
 import { asError } from '@tiltyard/core'
 
 import { createApp } from './app.ts'
+import { createArchives } from './archives.ts'
 import { createCheckpoints } from './checkpoints.ts'
 import { createFutures } from './futures.ts'
 import { createLedger } from './ledger.ts'
@@ -42,7 +43,17 @@ export function tinkerServer(given: TinkerServerOptions): TinkerServer {
   const checkpoints = createCheckpoints(backend, createLedger(options.ledger, logger))
   const samplers = createSamplers({ options, backend, sessions, futures, checkpoints })
   const training = createTraining({ options, backend, sessions, samplers, futures, checkpoints })
-  const app = createApp({ options, backend, sessions, samplers, training, futures, checkpoints })
+  const archives = createArchives(backend, checkpoints, clock)
+  const app = createApp({
+    options,
+    backend,
+    sessions,
+    samplers,
+    training,
+    futures,
+    checkpoints,
+    archives,
+  })
   const stopped = new AbortController()
   const servers = new Set<ReturnType<typeof createAdaptorServer>>()
   let sweeping: Promise<void> | undefined
@@ -57,6 +68,7 @@ export function tinkerServer(given: TinkerServerOptions): TinkerServer {
       }
       try {
         futures.sweep()
+        archives.sweep()
         for (const { calls } of sessions.models()) calls.sweep()
         await sessions.sweep()
         await checkpoints.sweep()

@@ -1,3 +1,4 @@
+import { promptIds, type Backend, type RenderedPrompt } from '@tiltyard/core'
 import { bigramBackend, bigramText, simulatedClock } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
@@ -38,6 +39,37 @@ const sampled = async ({ done }: Peer, body: object) =>
   (await done('/asample', body)) as unknown as Sampled
 
 describe('sampling', () => {
+  test('the first of several chunks is what prompts share: the root of the sampler’s prompt', async () => {
+    const prompts: RenderedPrompt[] = []
+    const inner = bigramBackend()
+    const listening: Backend = {
+      ...inner,
+      async sampler(ref) {
+        const silent = await inner.sampler(ref)
+        return {
+          ...silent,
+          sample(request, options) {
+            prompts.push(request.prompt)
+            return silent.sample(request, options)
+          },
+        }
+      },
+    }
+    const one = peer({}, listening)
+    const { id } = await sampler(one)
+    const text = (...tokens: readonly number[]) => ({ type: 'encoded_text', tokens })
+    const whole = await sampled(one, asking(id))
+    const cut = await sampled(
+      one,
+      asking(id, {}, { prompt: { chunks: [text(1), text(2), text(3)] } }),
+    )
+    expect(cut).toEqual(whole)
+    expect(prompts.map((it) => [it.parent?.length, [...promptIds(it)]])).toEqual([
+      [undefined, [1, 2, 3]],
+      [1, [1, 2, 3]],
+    ])
+  })
+
   test('#60 a session of a base model; equal seeds give equal tokens', async () => {
     const one = peer()
     const { id } = await sampler(one)

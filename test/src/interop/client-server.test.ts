@@ -1,4 +1,4 @@
-import { tinkerBackend } from '@tiltyard/backend-tinker'
+import { tinkerBackend, tinkerClient } from '@tiltyard/backend-tinker'
 import { tokenPrompt } from '@tiltyard/core'
 import { backendCases, bigramBackend, bigramText, registerCases } from '@tiltyard/testkit'
 import { tinkerServer } from '@tiltyard/tinker-server'
@@ -22,6 +22,12 @@ async function served(options: { readonly path?: string; readonly holdMs?: numbe
       await inner.close()
     },
   }
+}
+
+async function joined(pieces: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const all: Uint8Array[] = []
+  for await (const piece of pieces) all.push(piece)
+  return Buffer.concat(all)
 }
 
 // #69: our client against our server, over sockets: all that the contracts promise survives the wire.
@@ -57,6 +63,29 @@ describe('our client against our server', () => {
     const again = await backend.learner({ model: 'bigram', adaptation: 'full', from })
     expect(again.steps).toBe(0)
     await backend.close()
+  })
+
+  test('#58 a checkpoint is downloaded file by file', async () => {
+    const inner = bigramBackend()
+    const server = tinkerServer({ backend: inner, keys: ['tml-let-me-in'] })
+    const baseUrl = `${await server.listen()}/behind/a/prefix`
+    const client = tinkerClient({ baseUrl, apiKey: 'tml-let-me-in' })
+    const model = await client.createModel({ baseModel: 'bigram', rank: 4 })
+    const path = await model.saveWeights('taken')
+    const [ref] = await inner.checkpoints().list()
+    const [file] = await inner.checkpoints().files!(ref!)
+    const names: string[] = []
+    for await (const { name, bytes, content } of client.rest.files(path)) {
+      names.push(name)
+      const [there, here] = [await joined(content), await joined(file!.read())]
+      expect(there.length).toBe(bytes)
+      expect(there.equals(here)).toBe(true)
+    }
+    expect(names).toEqual([file!.name])
+    const none = client.rest.files(`${path}-not`)[Symbol.asyncIterator]()
+    await expect(none.next()).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await client.close()
+    await server.close()
   })
 
   test('a wrong key says so', async () => {

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs'
 import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -156,8 +157,10 @@ export function folderCheckpoints(
       for (const entry of await readdir(join(folder, kind)).catch(() => [])) {
         const name = nameOfFolder(entry)
         if (name === undefined) continue
-        const { mtimeMs, bytes } = await sizeOf(join(folder, kind, entry))
-        found.push({ kind, path: name, name, createdAt: mtimeMs, bytes })
+        const size = await sizeOf(join(folder, kind, entry)).catch(missing)
+        // Deleted, or about to be replaced, while it was looked at.
+        if (size === undefined) continue
+        found.push({ kind, path: name, name, createdAt: size.mtimeMs, bytes: size.bytes })
       }
     }
     return found.toSorted(
@@ -172,6 +175,19 @@ export function folderCheckpoints(
     },
     async delete(ref) {
       await rm(placeOf(ref), { recursive: true, force: true })
+    },
+    async files(ref) {
+      // Told by the state whether there is one, and of this kind.
+      await readState(ref)
+      const place = placeOf(ref)
+      const names = (await readdir(place)).toSorted()
+      return Promise.all(
+        names.map(async (name) => ({
+          name,
+          bytes: (await stat(join(place, name))).size,
+          read: () => createReadStream(join(place, name)),
+        })),
+      )
     },
     async saveTraining(name, { model, shape, lora }, { step, weights, adapters, moments }) {
       const flat = new Map(
@@ -332,6 +348,11 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+function missing(error: unknown): undefined {
+  if (isCode(error, 'ENOENT')) return undefined
+  throw error
 }
 
 function isCode(error: unknown, code: string): boolean {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -97,6 +97,36 @@ test('files are in the layout that transformers and PEFT read', async () => {
     model_type: 'qwen3',
     head_dim: 4,
   })
+})
+
+test('its files can be taken elsewhere; one that isn’t there has none', async () => {
+  const checkpoints = folderCheckpoints(folder)
+  const ref = await checkpoints.saveTraining('b', { ...owner, lora }, stateOf(4, true))
+  const files = await checkpoints.files!(ref)
+  expect(files.map(({ name }) => name)).toEqual([
+    'adapter_config.json',
+    'adapter_model.safetensors',
+    'config.json',
+    'model.safetensors',
+    'optimizer.safetensors',
+    'state.json',
+  ])
+  for (const { name, bytes, read } of files) {
+    const pieces: Uint8Array[] = []
+    for await (const piece of read()) pieces.push(piece)
+    expect(Buffer.concat(pieces)).toEqual(readFileSync(join(folder, 'training', 'b', name)))
+    expect(Buffer.concat(pieces)).toHaveLength(bytes)
+  }
+  const other = { ...ref, kind: 'sampling' } as const
+  await expect(checkpoints.files!(other)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('what is deleted while a list is made is left out of it', async () => {
+  const checkpoints = folderCheckpoints(folder)
+  await checkpoints.saveTraining('a', owner, stateOf(3))
+  // Named in its folder, and not to be found: as one is that goes between the two looks.
+  symlinkSync('nowhere', join(folder, 'training', 'gone'))
+  expect((await checkpoints.list()).map(({ name }) => name)).toEqual(['a'])
 })
 
 test('the same name and content again changes nothing; other content takes its place', async () => {

@@ -1,4 +1,12 @@
-import type { PromptChunk, Sample, StopReason, TokenLogprob } from '@tiltyard/core'
+import {
+  lineage,
+  mergeChunks,
+  type PromptChunk,
+  type RenderedPrompt,
+  type Sample,
+  type StopReason,
+  type TokenLogprob,
+} from '@tiltyard/core'
 
 import { float32Of, int32Of } from './arrays.ts'
 import { fieldsOf } from './protobuf.ts'
@@ -20,9 +28,14 @@ export interface SampleCall {
   readonly topkPromptLogprobs?: number
 }
 
-/** The prompt as JSON, straight from its typed arrays. */
-export function promptJson(chunks: readonly PromptChunk[]): string {
-  return `{"chunks":[${chunks.map(chunkJson).join()}]}`
+/**
+ * The prompt as JSON, straight from its typed arrays. What its first handle brings is a chunk of its own: many prompts share it, and
+ * a server may keep it ready.
+ */
+export function promptJson(prompt: RenderedPrompt): string {
+  const [root, ...rest] = lineage(prompt)
+  const parts = [root!.added, rest.flatMap(({ added }) => added)].flatMap(mergeChunks)
+  return `{"chunks":[${parts.map(chunkJson).join()}]}`
 }
 
 function chunkJson(chunk: PromptChunk): string {

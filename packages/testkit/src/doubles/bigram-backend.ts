@@ -129,6 +129,14 @@ export function bigramBackend(options: BigramBackendOptions = {}): Backend {
       async delete({ path }) {
         saved.delete(path)
       },
+      async files(ref) {
+        const { values } = stored(ref).state.table
+        const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+        const read = async function* () {
+          yield bytes
+        }
+        return [{ name: 'table.f64', bytes: bytes.length, read }]
+      },
     }),
     async close() {
       closed = true

@@ -3,10 +3,15 @@
 Arguments: base address, base model. The other side makes the same calls in TypeScript and compares.
 """
 
+import hashlib
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from datetime import datetime
 
 warnings.simplefilter("ignore")
 
@@ -159,6 +164,19 @@ rest.publish_checkpoint_from_tinker_path(state).result()
 seen["public"] = [it.public for it in rest.list_checkpoints(training.model_id).result().checkpoints if it.tinker_path == state]
 rest.unpublish_checkpoint_from_tinker_path(state).result()
 rest.set_checkpoint_ttl_from_tinker_path(state, 3600).result()
+if hasattr(rest, "get_checkpoint_archive_url_from_tinker_path"):
+    # Newer releases have no archives. The command-line program that comes with the SDK does the rest.
+    archive = rest.get_checkpoint_archive_url_from_tinker_path(state).result()
+    program = os.path.join(os.path.dirname(sys.executable), "tinker")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([program, "checkpoint", "download", state, "--output", folder], check=True, stdout=subprocess.DEVNULL)
+        (unpacked,) = os.listdir(folder)
+        place = os.path.join(folder, unpacked)
+        files = {name: open(os.path.join(place, name), "rb").read() for name in sorted(os.listdir(place))}
+    seen["archive"] = {
+        "soon": (archive.expires - datetime.now(archive.expires.tzinfo)).total_seconds(),
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+    }
 rest.delete_checkpoint_from_tinker_path(published).result()
 seen["left"] = sorted(it.checkpoint_id for it in rest.list_checkpoints(training.model_id).result().checkpoints)
 seen["capabilities"] = [it.model_name for it in ready(service.get_server_capabilities()).supported_models]
