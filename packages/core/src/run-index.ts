@@ -83,6 +83,8 @@ export interface EpisodeFilter {
   readonly end?: string
   readonly minReward?: number
   readonly maxReward?: number
+  /** `true`: only what was in an update. `false`: only what was kept out of one, whatever the reason. */
+  readonly trained?: boolean
 }
 
 export interface GroupFilter {

@@ -193,11 +193,16 @@ function folderOf(run: string): string {
 }
 
 function isWanted(episode: EpisodeSummary, filter: EpisodeFilter): boolean {
-  const { group, task, end, minReward, maxReward } = filter
+  const { group, task, end, minReward, maxReward, trained } = filter
   if (group !== undefined && episode.key.group !== group) return false
   if (task !== undefined && episode.task !== task) return false
   const found = episode.end === undefined ? UNFINISHED : endName(episode.end)
   if (end !== undefined && found !== end) return false
+  if (
+    trained !== undefined &&
+    (episode.trained === undefined || trained !== (episode.trained === true))
+  )
+    return false
   if (minReward === undefined && maxReward === undefined) return true
   const { reward } = episode
   if (reward === undefined || !isRewarded(reward)) return false

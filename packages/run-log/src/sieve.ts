@@ -22,22 +22,20 @@ export function headOf(line: string): { readonly type: string; readonly id: stri
 const TYPE = '{"type":"'
 const ID = '","id":"'
 const GROUP = '{"type":"group","group":'
+const UNTRAINED = ',"untrained":"'
 
 /** Ids in the step (`g3/m1/a0`) of the episodes that a filter may want; undefined: all of them. */
 export function idsThatMayMatch(
   filter: EpisodeFilter,
   lines: Iterable<string>,
 ): ReadonlySet<string> | undefined {
-  const { group, task, end, minReward, maxReward } = filter
+  const { group } = filter
   const prefix = group === undefined ? '' : `g${group}/`
-  const texts = [task, end === UNFINISHED ? undefined : end]
-    .filter((text) => text !== undefined)
-    .map((text) => JSON.stringify(text))
-  const asksReward = minReward !== undefined || maxReward !== undefined
-  if (prefix === '' && texts.length === 0 && !asksReward) return undefined
+  const wishes = wishesOf(filter)
+  if (prefix === '' && wishes.length === 0) return undefined
 
-  const played = new Set<string>()
-  const scored = new Set<string>()
+  const seen = new Set<string>()
+  const met = wishes.map(() => new Set<string>())
   for (const line of lines) {
     const head = headOf(line)
     if (head === undefined) {
@@ -45,21 +43,45 @@ export function idsThatMayMatch(
       return undefined
     }
     if (!head.id.startsWith(prefix)) continue
-    // Task and end are those of one and the same play, so one line must hold both.
-    if (head.type === 'episode' || head.type === 'call') {
-      if (texts.every((text) => line.includes(text))) played.add(head.id)
-    } else if (asksReward && head.type === 'score') {
-      const reward = rewardIn(line)
-      if (
-        reward !== undefined &&
-        reward >= (minReward ?? -Infinity) &&
-        reward <= (maxReward ?? Infinity)
-      )
-        scored.add(head.id)
-    }
+    seen.add(head.id)
+    for (const [place, { types, isMet }] of wishes.entries())
+      if (types.includes(head.type) && isMet(line)) met[place]!.add(head.id)
   }
-  if (!asksReward) return played
-  return new Set([...played].filter((id) => scored.has(id)))
+  return new Set([...seen].filter((id) => met.every((ids) => ids.has(id))))
+}
+
+/** Something that one line of an episode must say. */
+interface Wish {
+  readonly types: readonly string[]
+  readonly isMet: (line: string) => boolean
+}
+
+function wishesOf({
+  task,
+  end,
+  minReward = -Infinity,
+  maxReward = Infinity,
+  trained,
+}: EpisodeFilter): readonly Wish[] {
+  const wishes: Wish[] = []
+  // Task and end are those of one and the same play, so one line must hold both.
+  const texts = [task, end === UNFINISHED ? undefined : end]
+    .filter((text) => text !== undefined)
+    .map((text) => JSON.stringify(text))
+  if (texts.length > 0) {
+    const isMet = (line: string) => texts.every((text) => line.includes(text))
+    wishes.push({ types: ['episode', 'call'], isMet })
+  }
+  if (minReward !== -Infinity || maxReward !== Infinity) {
+    const isMet = (line: string) => {
+      const reward = rewardIn(line)
+      return reward !== undefined && reward >= minReward && reward <= maxReward
+    }
+    wishes.push({ types: ['score'], isMet })
+  }
+  if (trained !== undefined)
+    wishes.push({ types: ['training'], isMet: (line) => line.includes(UNTRAINED) !== trained })
+  return wishes
 }
 
 /** Quotes in names are escaped, so only the reward itself looks like this. */

@@ -99,7 +99,7 @@ const ends: readonly EndReason[] = [
 ]
 const anyEvents = fc.array(
   fc.record({
-    kind: fc.constantFrom('play', 'score', 'unscored', 'call', 'resume'),
+    kind: fc.constantFrom('play', 'score', 'unscored', 'train', 'call', 'resume'),
     step: fc.nat(1),
     group: fc.nat(2),
     task: fc.constantFrom(...names),
@@ -116,6 +116,7 @@ const anyFilter = fc.record(
     end: fc.constantFrom('completed', 'turns', 'failed', 'unfinished', 'replies'),
     minReward: fc.constantFrom(-1, 0, 1e-9, 3),
     maxReward: fc.constantFrom(-2, 0, 1e-9, 5),
+    trained: fc.boolean(),
   },
   { requiredKeys: [] },
 )
@@ -132,6 +133,11 @@ test('a filter finds what reading everything and comparing finds', async () => {
         if (kind === 'score') {
           const named = { [task]: { value: reward } }
           await writer.append({ ...score(parts, reward), scores: named } as RunEvent)
+        }
+        if (kind === 'train') {
+          const untrained = reward > 0 ? {} : { untrained: task }
+          const event = { type: 'training', key: key(parts), step: parts.step } as const
+          await writer.append({ ...event, ...untrained, data: [] })
         }
         if (kind === 'unscored') {
           const unscored = { reward: { unscored: task } }
@@ -157,13 +163,18 @@ test('a filter finds what reading everything and comparing finds', async () => {
   )
 })
 
-function isMatch({ key: at, task, end, reward }: EpisodeSummary, filter: EpisodeFilter): boolean {
+function isMatch(
+  { key: at, task, end, reward, trained }: EpisodeSummary,
+  filter: EpisodeFilter,
+): boolean {
   const value = reward !== undefined && 'reward' in reward ? reward.reward : Number.NaN
   const { minReward = -Infinity, maxReward = Infinity } = filter
   return (
     (filter.step ?? at.step) === at.step &&
     (filter.group ?? at.group) === at.group &&
     (filter.task ?? task) === task &&
+    (filter.trained === undefined ||
+      (trained !== undefined && filter.trained === (trained === true))) &&
     (filter.end ?? '') ===
       (filter.end === undefined ? '' : end === undefined ? 'unfinished' : endName(end)) &&
     ((filter.minReward === undefined && filter.maxReward === undefined) ||

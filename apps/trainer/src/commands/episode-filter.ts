@@ -22,6 +22,8 @@ export function withFilter(command: Command): Command {
     )
     .option('--min-reward <x>', 'only rewards from here on', finiteNumber)
     .option('--max-reward <x>', 'only rewards up to here', finiteNumber)
+    .option('--trained', 'only what was in an update')
+    .option('--no-trained', 'only what was kept out of one')
 }
 
 const members = [
@@ -33,6 +35,7 @@ const members = [
   'end',
   'minReward',
   'maxReward',
+  'trained',
 ] as const satisfies readonly (keyof EpisodeFilter)[]
 
 export function filterOf(flags: FilterFlags): EpisodeFilter {

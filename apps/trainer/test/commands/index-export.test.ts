@@ -78,6 +78,14 @@ test.each([
     ['--group', '0', '--max-reward', '0'],
     ['desk 0 g0 m0', 'desk 1 g0 m0'],
   ],
+  [
+    ['--step', '1', '--no-trained'],
+    ['desk 1 g0 m0', 'desk 1 g1 m0'],
+  ],
+  [
+    ['--step', '1', '--trained'],
+    ['desk 1 g0 m1', 'desk 1 g1 m1'],
+  ],
   [['--split', 'eval'], []],
   [['--end', 'failed'], []],
 ])('%j chooses episodes and their records', async (filter, expected) => {

@@ -1,7 +1,7 @@
 import type { EpisodeKey, RunEvent } from '@tiltyard/core'
 import { fsRunIndex } from '@tiltyard/run-index-fs'
 
-/** Records runs of two steps in a folder: four episodes each, of two tasks, the odd ones rewarded. */
+/** Records runs of two steps in a folder: four episodes each, of two tasks, the odd ones rewarded and trained. */
 export async function recordRuns(folder: string, names: readonly string[]): Promise<void> {
   const index = fsRunIndex({ folder })
   for (const name of names) {
@@ -59,6 +59,13 @@ function episodeEvents(key: EpisodeKey): readonly RunEvent[] {
       scores: { answer: { value: key.member } },
       metrics: {},
       reward: { reward: key.member },
+    },
+    {
+      type: 'training',
+      key,
+      step: key.step,
+      ...(key.member === 0 ? { untrained: 'no spread' } : {}),
+      data: [],
     },
   ]
 }

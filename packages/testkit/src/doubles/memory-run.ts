@@ -219,7 +219,7 @@ function compareKeys(a: GroupKey & Partial<EpisodeKey>, b: GroupKey & Partial<Ep
 
 /** Whether an episode is what a filter asks for. */
 export function isWanted(summary: EpisodeSummary, filter: EpisodeFilter): boolean {
-  const { key, task, end, reward } = summary
+  const { key, task, end, reward, trained } = summary
   const value = reward !== undefined && 'reward' in reward ? reward.reward : undefined
   const { minReward, maxReward } = filter
   return (
@@ -230,7 +230,8 @@ export function isWanted(summary: EpisodeSummary, filter: EpisodeFilter): boolea
     is(filter.task, task) &&
     is(filter.end, end === undefined ? 'unfinished' : endName(end)) &&
     (minReward === undefined || (value !== undefined && value >= minReward)) &&
-    (maxReward === undefined || (value !== undefined && value <= maxReward))
+    (maxReward === undefined || (value !== undefined && value <= maxReward)) &&
+    is(filter.trained, trained === undefined ? undefined : trained === true)
   )
 }
 

@@ -129,6 +129,45 @@ export function listCases(promise: RunIndexPromise): readonly ConformanceCase[] 
       assert.deepEqual(await found({ end: 'turns' }), ['train/step-0001/g0/m0/a0'])
     }),
 
+    promise(
+      'F69: every started episode of a step is found by what became of it',
+      async ({ claim, other }) => {
+        const writer = await claim('one')
+        const error = { name: 'Error', message: 'the tool broke' }
+        const kept = (member: number, why: string) =>
+          trainingEvent({ member }, 0, { untrained: why, data: [] })
+        await record(writer, [
+          ...[0, 1, 2, 3, 4].flatMap((member) => [
+            episodeEvent({ member }),
+            scoreEvent({ member }, 1),
+            trainingEvent({ member }, 0),
+          ]),
+          episodeEvent({ member: 5 }, { end: { kind: 'failed', phase: 'tool', error } }),
+          kept(5, 'failed'),
+          episodeEvent({ member: 6 }, { end: { kind: 'cut', by: 'turns' } }),
+          scoreEvent({ member: 6 }, 0),
+          trainingEvent({ member: 6 }, 0),
+          episodeEvent({ member: 7 }),
+          scoreEvent({ member: 7 }, 1),
+          kept(7, 'stale'),
+          callEvent({ member: 8 }, 0),
+        ])
+        const found = async (filter: EpisodeFilter) =>
+          (await all(other.episodes('one', { step: 0, ...filter }))).map(({ key }) => key.member)
+        assert.deepEqual(await found({}), [0, 1, 2, 3, 4, 5, 6, 7, 8])
+        assert.deepEqual(await found({ trained: true }), [0, 1, 2, 3, 4, 6])
+        assert.deepEqual(await found({ trained: false }), [5, 7])
+        assert.deepEqual(await found({ trained: false, end: 'completed' }), [7])
+        assert.deepEqual(await found({ end: 'failed' }), [5])
+        assert.deepEqual(await found({ end: 'turns' }), [6])
+        assert.deepEqual(await found({ end: 'unfinished' }), [8])
+        const reasons = (await all(other.episodes('one', { trained: false }))).map(
+          ({ trained }) => trained,
+        )
+        assert.deepEqual(reasons, ['failed', 'stale'])
+      },
+    ),
+
     promise('records in bulk are those that one by one would be', async ({ claim, other }) => {
       const writer = await claim('one')
       await record(writer, filterable())
