@@ -17,7 +17,7 @@ export interface RunResult {
 export function run(
   command: string,
   args: readonly string[],
-  { cwd, env = {}, timeout = 120_000 }: RunOptions,
+  { cwd, env = {}, timeout = 600_000 }: RunOptions,
 ): Promise<RunResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {

@@ -22,7 +22,7 @@ test('the agent recipe: an agent behind the gateway gets better, and is evaluate
   } finally {
     await rm(folder, { recursive: true })
   }
-}, 60_000)
+})
 
 function mean(part: readonly number[]): number {
   return part.reduce((sum, value) => sum + value, 0) / part.length

@@ -25,7 +25,7 @@ describe.each(Object.keys(tarballs).filter(isWritten))('%s in a stranger’s pro
     folder = join(home, name.replace('/', '+'))
     await mkdir(folder)
     await install(folder, name)
-  }, 120_000)
+  })
 
   test('brings what it depends on and nothing else of ours', async () => {
     const modules = join(folder, 'node_modules')

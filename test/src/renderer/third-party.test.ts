@@ -28,7 +28,7 @@ describe('a renderer that a third party wrote', () => {
     const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--no-save']
     await runOk('npm', ['install', ...options, ...needed, ...pinned], { cwd: folder })
     await runOk(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], { cwd: folder })
-  }, 120_000)
+  })
   afterAll(async () => {
     await rm(folder, { recursive: true })
   })

@@ -44,13 +44,13 @@ monmaptool --create --clobber --addv a "[v2:127.0.0.1:$mon2,v1:127.0.0.1:$mon1]"
 ceph-mon -i a --mkfs --monmap "$dir/monmap" --keyring "$dir/keyring"
 ceph-mon -i a
 osd=$(cat /proc/sys/kernel/random/uuid)
-timeout 30 ceph osd new "$osd"
-timeout 30 ceph auth import -i "$dir/keyring"
+timeout 600 ceph osd new "$osd"
+timeout 600 ceph auth import -i "$dir/keyring"
 ceph-osd -i 0 --mkfs --osd-uuid "$osd"
 ceph-osd -i 0
-timeout 60 radosgw -n client.admin --rgw-frontends="beast endpoint=127.0.0.1:$port tcp_nodelay=1"
-for _ in $(seq 300); do
+timeout 600 radosgw -n client.admin --rgw-frontends="beast endpoint=127.0.0.1:$port tcp_nodelay=1"
+for _ in $(seq 6000); do
   (echo > "/dev/tcp/127.0.0.1/$port") 2> /dev/null && break
   sleep 0.1
 done
-timeout 60 radosgw-admin user create --uid=t --display-name=t --access-key=tiltyard --secret-key=tiltyardsecret
+timeout 600 radosgw-admin user create --uid=t --display-name=t --access-key=tiltyard --secret-key=tiltyardsecret

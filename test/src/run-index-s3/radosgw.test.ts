@@ -1,3 +1,8 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
 import { TiltyardError, type RunIndex } from '@tiltyard/core'
 import { s3RunIndex, type RequestReport, type S3RunIndexOptions } from '@tiltyard/run-index-s3'
 import { registerCases, runIndexCases } from '@tiltyard/testkit'
@@ -5,10 +10,13 @@ import { Agent, fetch as undiciFetch } from 'undici'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { describeWith, program } from '../../support/machine.ts'
+import { run } from '../../support/run.ts'
 import { membersOf, runRecord, stepEvents } from './events.ts'
 import { startRadosgw, type Radosgw } from './radosgw.ts'
 
 const RACERS = 16
+
+const commandLine = fileURLToPath(new URL('../../../apps/trainer/dist/cli.js', import.meta.url))
 
 describeWith(program('radosgw'), 'a Ceph object gateway', () => {
   let server: Radosgw
@@ -105,7 +113,11 @@ describeWith(program('radosgw'), 'a Ceph object gateway', () => {
   test('a step costs few requests to write and to read', async () => {
     const prefix = freshPrefix()
     const reports: RequestReport[] = []
-    const index = indexOn(prefix, { onRequest: (report) => reports.push(report) })
+    const index = indexOn(prefix, {
+      // No batch is written because time passes.
+      batchMs: 3_600_000,
+      onRequest: (report) => reports.push(report),
+    })
     const writer = await index.claim(runRecord('one'), { expect: 'new' })
     const steps = 100
     const requests = async (work: () => Promise<unknown>) => {
@@ -126,5 +138,53 @@ describeWith(program('radosgw'), 'a Ceph object gateway', () => {
     expect(await requests(() => membersOf(index, 'one', 50))).toBeLessThanOrEqual(5)
     expect(await requests(() => index.episode('one', key))).toBeLessThanOrEqual(6)
     expect(await requests(() => index.run('one'))).toBeLessThanOrEqual(15)
+  })
+
+  test('the command line lists, shows, exports and tidies runs in a bucket', async () => {
+    const prefix = freshPrefix()
+    const writer = await indexOn(prefix).claim(runRecord('desk'), { expect: 'new' })
+    for (const step of [0, 1]) for (const event of stepEvents(step, 3)) await writer.append(event)
+    await writer.append({ type: 'end', status: 'completed', step: 1, at: 1 })
+    await writer.close()
+
+    const folder = await mkdtemp(join(tmpdir(), 'tiltyard-bucket-'))
+    const index = async (
+      args: readonly string[],
+      { place = `s3://${server.bucket}/${prefix}`, env = {} } = {},
+    ) =>
+      run(process.execPath, [commandLine, 'index', ...args, '--index', place], {
+        cwd: folder,
+        env: {
+          AWS_ENDPOINT_URL: server.endpoint,
+          AWS_ACCESS_KEY_ID: server.credentials.accessKeyId,
+          AWS_SECRET_ACCESS_KEY: server.credentials.secretAccessKey,
+          ...env,
+        },
+      })
+    const json = async (...args: readonly string[]): Promise<unknown> =>
+      JSON.parse((await index([...args, '--json'])).stdout)
+    try {
+      expect(await json('ls')).toMatchObject([{ name: 'desk', status: 'completed', step: 1 }])
+      const shown = (await json('show', 'desk', '--step', '1', '--task', 'task-2')) as unknown[]
+      expect(shown).toMatchObject([{ key: { step: 1, member: 2 }, task: 'task-2' }])
+      expect(await json('show', 'desk', 'train/step-0001/g0/m2/a0')).toMatchObject({
+        episode: { messages: [{ content: 'episode 2 of step 1' }] },
+      })
+      expect((await index(['metrics', 'desk'])).stdout).toContain('train step 1\n  loss  0.500000')
+      const files = await json('export', 'desk', '--out', 'tables', '--table', 'episodes')
+      expect(files).toMatchObject({ files: [{ rows: 6 }] })
+      expect(await json('gc', 'desk', '--dry-run')).toEqual({ blobs: 0, bytes: 0 })
+
+      const wrong = await index(['ls'], { env: { AWS_SECRET_ACCESS_KEY: 'SENTINEL' } })
+      expect(wrong.stderr).toContain('the secret key, or the region, is not the right one')
+      expect([wrong.code, wrong.stderr.includes('SENTINEL')]).toEqual([1, false])
+      const nowhere = await index(['ls'], { place: 's3://no-such-bucket/runs' })
+      expect(nowhere.stderr).toContain('the bucket does not exist; create it first')
+      const unset = await index(['ls'], { env: { AWS_ACCESS_KEY_ID: '' } })
+      expect(unset.stderr).toContain('set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
+      expect([nowhere.code, unset.code]).toEqual([1, 2])
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })

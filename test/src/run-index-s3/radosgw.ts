@@ -1,5 +1,4 @@
 import { mkdir, mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 import { AwsClient } from 'aws4fetch'
 
+import { freePorts } from '../../support/ports.ts'
 import { runOk } from '../../support/run.ts'
 
 const script = fileURLToPath(new URL('radosgw.sh', import.meta.url))
@@ -41,23 +41,6 @@ export async function startRadosgw(): Promise<Radosgw> {
     await stop()
     throw error
   }
-}
-
-async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) =>
-          server.once('listening', () => {
-            const address = server.address()
-            resolve(typeof address === 'object' && address !== null ? address.port : 0)
-          }),
-        ),
-    ),
-  )
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }
 
 async function stopProcesses(folder: string): Promise<void> {

@@ -58,13 +58,13 @@ function parity(file: string | URL): void {
       false,
     )
     expect(sample.map((ids) => tokenizer.decode(ids))).toEqual(decoded)
-  }, 120_000)
+  })
 
   test(`on more than ${REAL_CHARACTERS} characters that people wrote`, async () => {
     const texts = realTexts()
     expect(texts.join('').length).toBeGreaterThan(REAL_CHARACTERS)
     expect((await differences(texts)).found).toEqual([])
-  }, 120_000)
+  })
 
   test('on long runs, lone letters and half characters', async () => {
     const texts = [
