@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander'
 import { bundleCommand } from './commands/bundle.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { evalCommand } from './commands/eval.ts'
+import { exploreCommand } from './commands/explore.ts'
 import { indexCommand } from './commands/index.ts'
 import { playCommand, type PlayInput } from './commands/play.ts'
 import { serveCommand } from './commands/serve.ts'
@@ -32,6 +33,7 @@ export async function main(
     playCommand,
     serveCommand,
     indexCommand,
+    exploreCommand,
     bundleCommand,
     doctorCommand,
   ]) {

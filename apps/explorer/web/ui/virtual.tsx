@@ -1,0 +1,66 @@
+import { useWindowVirtualizer } from '@tanstack/react-virtual'
+import { useLayoutEffect, useRef, useState, type ReactNode, type Ref } from 'react'
+
+export interface RowsHandle {
+  scrollTo(index: number): void
+}
+
+export interface RowsProps {
+  readonly count: number
+  /** Height of a row that wasn't seen yet, in pixels. */
+  readonly estimate: (index: number) => number
+  readonly row: (index: number) => ReactNode
+  readonly keyOf?: (index: number) => string | number
+  /** What the rows' container and each row are to assistive technology. */
+  readonly role?: 'list' | 'rowgroup'
+  readonly label?: string
+  readonly handle?: Ref<RowsHandle>
+}
+
+/** Rows that exist while they are near the window. Their heights are measured as they come. */
+export function Rows({ count, estimate, row, keyOf, role = 'list', label, handle }: RowsProps) {
+  const container = useRef<HTMLDivElement>(null)
+  const [margin, setMargin] = useState(0)
+  // What stands above may grow or shrink.
+  useLayoutEffect(() => {
+    const top = (container.current?.getBoundingClientRect().top ?? 0) + window.scrollY
+    if (Math.abs(top - margin) > 1) setMargin(top)
+  })
+  const virtualizer = useWindowVirtualizer({
+    count,
+    estimateSize: estimate,
+    overscan: 6,
+    scrollMargin: margin,
+    scrollPaddingStart: 110,
+    ...(keyOf === undefined ? {} : { getItemKey: keyOf }),
+  })
+  useLayoutEffect(() => {
+    const value: RowsHandle = {
+      scrollTo: (index) => virtualizer.scrollToIndex(index, { align: 'start' }),
+    }
+    if (typeof handle === 'function') handle(value)
+    else if (handle !== undefined && handle !== null) handle.current = value
+  }, [handle, virtualizer])
+  return (
+    <div
+      ref={container}
+      className="body"
+      role={role}
+      aria-label={label}
+      style={{ height: virtualizer.getTotalSize() }}
+    >
+      {virtualizer.getVirtualItems().map(({ key, index, start }) => (
+        <div
+          key={key}
+          ref={virtualizer.measureElement}
+          data-index={index}
+          className="placed"
+          role={role === 'list' ? 'listitem' : 'presentation'}
+          style={{ transform: `translateY(${start - margin}px)` }}
+        >
+          {row(index)}
+        </div>
+      ))}
+    </div>
+  )
+}
