@@ -25,9 +25,11 @@ REPLY = [7] * 31 + [1]
 RESULT = [9] * 500
 
 
-def result_of(turn: int) -> str:
-    """A tool result of about 500 tokens."""
-    return " ".join(f"item {line} costs {line * 3 % 97}" for line in range(turn, turn + 62))
+# Tool results of about 500 tokens, by turn; made before anything is measured.
+RESULTS = [
+    " ".join(f"item {line} costs {line * 3 % 97}" for line in range(turn, turn + 62))
+    for turn in range(130)
+]
 
 
 class Sampler(TokenCompleter):
@@ -57,14 +59,14 @@ class ReadyRenderer:
 class Conversation(MessageEnv):
     def __init__(self, turns: int):
         self.left, self.turn = turns, 0
-        self.messages = [{"role": "user", "content": result_of(0)}]
+        self.messages = [{"role": "user", "content": RESULTS[0]}]
 
     async def initial_observation(self):
         return self.messages
 
     async def step(self, message):
         self.left, self.turn = self.left - 1, self.turn + 1
-        self.messages += [message, {"role": "tool", "content": result_of(self.turn)}]
+        self.messages += [message, {"role": "tool", "content": RESULTS[self.turn]}]
         return MessageStepResult(1.0 if self.left == 0 else 0.0, self.left == 0, self.messages)
 
 

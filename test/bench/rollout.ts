@@ -50,11 +50,11 @@ const sample = {
   stop: 'stop',
 } as const
 
-/** A tool result of about 500 tokens. */
-function resultOf(turn: number): string {
-  const lines = Array.from({ length: 62 }, (_, line) => turn + line)
+/** Tool results of about 500 tokens, by turn; made before anything is measured, as they are no work of rollout's. */
+const results = Array.from({ length: 129 }, (_, turn) => {
+  const lines = Array.from({ length: 62 }, (__, line) => turn + line)
   return lines.map((line) => `item ${line} costs ${(line * 3) % 97}`).join(' ')
-}
+})
 
 /** Replies of 32 tokens and messages of 500, which are there already. */
 function ready(): Subject {
@@ -118,11 +118,11 @@ function envOf(turns: number): Env {
   } as const
   return {
     specVersion: 'env/1',
-    start: async () => ({ messages: [{ role: 'user', content: resultOf(0) }] }),
+    start: async () => ({ messages: [{ role: 'user', content: results[0]! }] }),
     async step({ toolCalls = [] }) {
       steps += 1
       if (steps === turns) return { done: true }
-      const content = resultOf(steps)
+      const content = results[steps]!
       return {
         done: false,
         messages: toolCalls.map(({ id }) => ({ role: 'tool', toolCallId: id, content })),

@@ -48,16 +48,19 @@ export function createPrompt(
   parent?: RenderedPrompt,
 ): RenderedPrompt {
   const kept = added.filter((chunk) => chunkLength(chunk) > 0)
+  // One function for all prompts: there is a prompt for each reply of a run.
   return {
     length: (parent?.length ?? 0) + chunksLength(kept),
     parent,
     added: kept,
-    chunks() {
-      const parts: PromptChunk[] = []
-      for (const handle of lineage(this)) parts.push(...handle.added)
-      return mergeChunks(parts)
-    },
+    chunks: wholeOf,
   }
+}
+
+function wholeOf(this: RenderedPrompt): readonly PromptChunk[] {
+  const parts: PromptChunk[] = []
+  for (const handle of lineage(this)) parts.push(...handle.added)
+  return mergeChunks(parts)
 }
 
 /** A prompt of plain ids. */

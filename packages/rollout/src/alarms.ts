@@ -1,15 +1,17 @@
 import type { Clock } from '@tiltyard/core'
 
-/** One deadline at a time, for waits that follow each other. */
+/** A deadline for one wait, or for waits that follow each other. */
 export interface Alarm {
-  /** Rings after so many milliseconds, unless it is set anew or cleared before. */
-  set(milliseconds: number, ring: () => void): void
-  clear(): void
+  ring(): void
+  /** When it rings, by the clock of the alarms that it is set in. */
+  at?: number
 }
 
 /** Alarms that share their timers. */
 export interface Alarms {
-  alarm(): Alarm
+  /** Rings after so many milliseconds, unless it is set anew or cleared before. */
+  set(alarm: Alarm, milliseconds: number): void
+  clear(alarm: Alarm): void
   /** Nothing rings any more, and nothing is left that keeps a process alive. */
   close(): void
 }
@@ -20,7 +22,7 @@ export interface Alarms {
  */
 export function createAlarms(clock: Clock): Alarms {
   const timers = new AbortController()
-  const pending = new Set<{ at: number; ring: () => void }>()
+  const pending = new Set<Alarm>()
   let nextLook = Infinity
 
   const lookAt = (at: number) => {
@@ -31,28 +33,22 @@ export function createAlarms(clock: Clock): Alarms {
   const look = () => {
     nextLook = Infinity
     const now = clock.now()
-    const due = [...pending].filter(({ at }) => at <= now).toSorted((a, b) => a.at - b.at)
-    for (const one of due) pending.delete(one)
-    for (const { ring } of due) ring()
+    const due = [...pending].filter((alarm) => alarm.at! <= now).toSorted((a, b) => a.at! - b.at!)
+    for (const alarm of due) pending.delete(alarm)
+    for (const alarm of due) alarm.ring()
     let earliest = Infinity
-    for (const { at } of pending) earliest = Math.min(earliest, at)
+    for (const { at } of pending) earliest = Math.min(earliest, at!)
     if (earliest < Infinity) lookAt(earliest)
   }
 
   return {
-    alarm() {
-      const own = { at: Infinity, ring: () => {} }
-      return {
-        set(milliseconds, ring) {
-          own.at = clock.now() + milliseconds
-          own.ring = ring
-          pending.add(own)
-          lookAt(own.at)
-        },
-        clear() {
-          pending.delete(own)
-        },
-      }
+    set(alarm, milliseconds) {
+      alarm.at = clock.now() + milliseconds
+      pending.add(alarm)
+      lookAt(alarm.at)
+    },
+    clear(alarm) {
+      pending.delete(alarm)
     },
     close() {
       pending.clear()

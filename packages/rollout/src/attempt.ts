@@ -73,11 +73,12 @@ async function playInSlot(options: LifecycleOptions): Promise<Attempt | Scored> 
     onLate: (what) => run.notify({ type: 'late', key, what }),
   })
   const begin = run.clock.now()
-  const opened = await openEpisode(options)
+  const stop = new AbortController()
+  const opened = await openEpisode(options, stop)
   if ('end' in opened) return overAlready(await recordEnd(options, place, recorder, opened))
   const { episode } = opened
   try {
-    const played = await playOpened(options, episode, recorder)
+    const played = await playOpened(options, episode, recorder, stop)
     recorder.close()
     const ended = await endEpisode(options, episode, played)
     const ms = run.clock.now() - begin
@@ -133,7 +134,7 @@ function scoringOptions({ run, signal }: LifecycleOptions): ScoringOptions {
 /** Judges what needs the record only, rewards, and writes the score down. */
 async function conclude(options: LifecycleOptions, scored: Scored): Promise<Attempt> {
   const { run, plan, key, signal } = options
-  const scoring = await judge(options, scored)
+  const scoring = scored.episode.judge === undefined ? scored.scoring : await judge(options, scored)
   if (scoring.kind === 'cancelled') return { kind: 'cancelled' }
   const metrics = playMetricsOf(scored.recorder.counts, scored.end, scored.sequences)
   let result: { readonly outcome?: EpisodeOutcome; readonly reward: Reward }
@@ -159,7 +160,8 @@ async function conclude(options: LifecycleOptions, scored: Scored): Promise<Atte
   }
   try {
     // A group's rule may still change the reward; the group writes it down then.
-    if (plan.groupReward === undefined) await appendRecord(run, scoreEvent(episode), signal)
+    if (run.writer !== undefined && plan.groupReward === undefined)
+      await appendRecord(run, scoreEvent(episode), signal)
   } catch (error) {
     return overAlready(failedEnding(options, 'record', error))
   }
@@ -175,7 +177,7 @@ async function unscored({ onSideFailure }: LifecycleOptions, error: unknown): Pr
 
 /** Adds the scores that need no slot. A judge that fails leaves the episode unscored: a part of its scores is no score. */
 async function judge(options: LifecycleOptions, { episode, scoring }: Scored): Promise<Scoring> {
-  if (episode.judge === undefined || scoring.kind !== 'scored') return scoring
+  if (scoring.kind !== 'scored') return scoring
   const { run, signal } = options
   const slot = await run.judgeSlots?.acquire(signal).catch(() => undefined)
   if (signal.aborted) {

@@ -9,12 +9,13 @@ import {
 } from '@tiltyard/core'
 
 import { EpisodeError } from './episode-error.ts'
+import { noCounts } from './play-metrics.ts'
 import { recordedMessage, type EpisodePlace, type PlayLog } from './recorded.ts'
 
 /** Takes down one play: keeps it for its record and journals it as it goes. */
 export interface EpisodeRecorder extends PlayRecorder, Omit<PlayLog, 'sequences'> {
   /** Plain numbers about the play. */
-  readonly counts: ReadonlyMap<string, number>
+  readonly counts: Readonly<Record<string, number>>
   /** The first record that was not taken, as an error of the phase `record`. */
   readonly failure: EpisodeError | undefined
   /** From now on nothing is taken down; `onLate` hears of what comes. */
@@ -33,25 +34,24 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
   const messages: RecordedMessage[] = []
   const calls: PlayedCall[] = []
   const replies: PlayedReply[] = []
-  const counts = new Map<string, number>()
+  const counts: Record<string, number> = noCounts()
   let tools: readonly ToolSpec[] = []
   let isClosed = false
   let failure: EpisodeError | undefined
   // Messages before this one are in the journal.
   let journaled = 0
   // Texts of the messages before `known`; a conversation that is shown again brings the new ones only.
-  const texts = new Set<string>()
+  let texts: Set<string> | undefined
   let known = 0
 
   const count = (name: string, amount = 1) => {
-    counts.set(name, (counts.get(name) ?? 0) + amount)
+    counts[name] = (Object.hasOwn(counts, name) ? counts[name]! : 0) + amount
   }
-  const journal = async (carriedOut?: readonly PlayedCall[]) => {
-    if (writer === undefined) return
+  const journal = async (to: RunWriter, carriedOut?: readonly PlayedCall[]) => {
     const said = messages.slice(journaled)
     journaled = messages.length
     try {
-      await writer.append({
+      await to.append({
         type: 'call',
         key: place.key,
         task: place.task.id,
@@ -69,11 +69,12 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
   const unknownOf = (shown: readonly Message[]): readonly RecordedMessage[] => {
     const recorded = shown.map((message) => recordedMessage(message))
     if (messages.length === 0) return recorded
+    const seen = (texts ??= new Set())
     for (; known < messages.length; known += 1) {
       const { reply: _, ...plain } = { reply: undefined, ...messages[known]! }
-      texts.add(JSON.stringify(plain))
+      seen.add(JSON.stringify(plain))
     }
-    return recorded.filter((message) => !texts.has(JSON.stringify(message)))
+    return recorded.filter((message) => !seen.has(JSON.stringify(message)))
   }
   /** True when it is too late to take something down. */
   const isLate = (what: string): boolean => {
@@ -107,16 +108,18 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
       count('replies')
       if (reply.termination === 'eos') count('eos_replies')
       count('sampled_tokens', reply.sample.ids.length)
-      await journal()
+      if (writer !== undefined) await journal(writer)
     },
 
     async observation(said, carriedOut) {
       if (isLate('observation')) return
-      messages.push(...said.map((message) => recordedMessage(message)))
-      calls.push(...carriedOut)
-      count('tool_errors', carriedOut.filter(({ error }) => error !== undefined).length)
+      for (const message of said) messages.push(recordedMessage(message))
+      for (const call of carriedOut) {
+        calls.push(call)
+        if (call.error !== undefined) count('tool_errors')
+      }
       // What only continues the conversation is journaled with the reply to it.
-      if (carriedOut.length > 0) await journal(carriedOut)
+      if (writer !== undefined && carriedOut.length > 0) await journal(writer, carriedOut)
     },
 
     count(name, amount) {

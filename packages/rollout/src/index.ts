@@ -1,3 +1,4 @@
+export type { CancelSignal } from './cancellation.ts'
 export { envEpisode } from './env-episode/env-episode.ts'
 export { IMAGE_PLACEHOLDER, playNeeds } from './env-episode/images.ts'
 export { MALFORMED_MESSAGE, MAX_DETAILS_CHARS } from './env-episode/malformed.ts'

@@ -12,6 +12,7 @@ import {
 } from '@tiltyard/core'
 
 import { createAlarms } from './alarms.ts'
+import type { CancelSignal } from './cancellation.ts'
 import { episodeOf } from './env-episode/env-episode.ts'
 import { EpisodeError, phaseOf } from './episode-error.ts'
 import type { EpisodeRecorder } from './episode-recorder.ts'
@@ -28,7 +29,7 @@ export interface LifecycleOptions {
   readonly key: EpisodeKey
   readonly run: Run
   /** Cancels the attempt. */
-  readonly signal: AbortSignal
+  readonly signal: CancelSignal
   /** Told of what was opened. @throws ConfigError when it is in use already. */
   readonly onOpen: (opened: Env | Episode) => void
   /** Told of what fails beside the attempt: scoring, closing. */
@@ -54,9 +55,10 @@ export function failedEnding(
   }
 }
 
-/** A fresh play, or how it ended before it began. What comes too late is ended and closed all the same. */
+/** A fresh play, to be stopped by `playStop`, or how it ended before it began. What comes too late is ended and closed all the same. */
 export async function openEpisode(
   options: LifecycleOptions,
+  playStop: AbortController,
 ): Promise<{ readonly episode: Episode } | Ending> {
   const { plan, key, run, signal } = options
   const { openMs, graceMs, cancelMs } = run.waits
@@ -64,7 +66,13 @@ export async function openEpisode(
   let opening: Promise<Env | Episode> | undefined
   const result = await settle(
     () => {
-      opening = plan.source.open(plan.task, { seed: plan.seed, signal: stop.signal })
+      opening = plan.source.open(plan.task, {
+        seed: plan.seed,
+        // Made for those who look at it.
+        get signal() {
+          return stop.signal
+        },
+      })
       return opening
     },
     {
@@ -78,7 +86,7 @@ export async function openEpisode(
     },
   )
   if (result.kind === 'failed') return failedEnding(options, 'open', result.error)
-  if (result.kind === 'done') return adopt(options, result.value)
+  if (result.kind === 'done') return adopt(options, result.value, playStop)
 
   const ending = result.cause === 'signal' ? cancelled : failedEnding(options, 'open', result.error)
   if (result.end.kind === 'done') await dispose(options, result.end.value, ending)
@@ -95,6 +103,7 @@ export async function openEpisode(
 function adopt(
   options: LifecycleOptions,
   opened: Env | Episode,
+  stop: AbortController,
 ): { readonly episode: Episode } | Ending {
   try {
     options.onOpen(opened)
@@ -102,7 +111,7 @@ function adopt(
       episode:
         opened.specVersion === 'episode/1'
           ? opened
-          : episodeOf(opened, options.run, options.run.alarms),
+          : episodeOf(opened, options.run, { alarms: options.run.alarms, stop }),
     }
   } catch (error) {
     return failedEnding(options, 'open', error)
@@ -128,6 +137,7 @@ export async function playOpened(
   options: LifecycleOptions,
   episode: Episode,
   recorder: EpisodeRecorder,
+  stop: AbortController,
 ): Promise<Ending> {
   const { key, run, signal } = options
   const { graceMs, cancelMs } = run.waits
@@ -137,7 +147,6 @@ export async function playOpened(
   } catch (error) {
     return failedEnding(options, 'open', error)
   }
-  const stop = new AbortController()
   const seed = episodeSeed(run.seed, key)
   const context = { signal: stop.signal, seed, limits: run.limits, record: recorder }
   const result = await settle(() => episode.play(lease.policy, context), {

@@ -25,7 +25,7 @@ export async function* playBatch(
     wake?.()
   }
   const playing = plans.map((plan, group) =>
-    playGroupOf({ ...run, signal: cancellation.signal() }, plan, { ...place, group }).then(
+    playGroupOf({ ...run, signal: cancellation.signal }, plan, { ...place, group }).then(
       (played) => put(() => played),
       (error: unknown) =>
         put(() => {

@@ -12,7 +12,12 @@ import {
 } from '@tiltyard/core'
 
 import { playAttempt } from './attempt.ts'
-import { createCancellation, type Cancellation } from './cancellation.ts'
+import {
+  createCancellation,
+  throwIfCancelled,
+  type Cancellation,
+  type CancelSignal,
+} from './cancellation.ts'
 import { isFatal, type EpisodeError } from './episode-error.ts'
 import { createRetryPolicy } from './failure-policy.ts'
 import type { RolloutOptions } from './options.ts'
@@ -48,7 +53,7 @@ export async function playGroupOf(run: Run, plan: GroupPlan, key: GroupKey): Pro
       { at: 'size', message: `expected a whole number of at least 1, got ${plan.size}` },
     ])
   }
-  run.signal?.throwIfAborted()
+  throwIfCancelled(run.signal)
   const begin = run.clock.now()
   const cancellation = createCancellation(run.signal)
   try {
@@ -60,8 +65,7 @@ export async function playGroupOf(run: Run, plan: GroupPlan, key: GroupKey): Pro
       ...group,
       ms: run.clock.now() - begin,
     }
-    if (run.recordGroup !== false)
-      await appendRecord(run, groupEvent(played), cancellation.signal())
+    if (run.recordGroup !== false) await appendRecord(run, groupEvent(played), cancellation.signal)
     run.notify({ type: 'group', group: played })
     return played
   } finally {
@@ -77,6 +81,7 @@ async function playMembers(
   groupKey: GroupKey,
   cancellation: Cancellation,
 ): Promise<Members> {
+  const { signal } = cancellation
   const retries = createRetryPolicy(run.failures, plan.size, run.retryBudget)
   const failures: AttemptFailure[] = []
   const opened = new WeakSet<Env | Episode>()
@@ -85,7 +90,7 @@ async function playMembers(
 
   /** Calls the group off: with an error for the caller, or as dropped. */
   const stop = (why: { readonly error?: unknown; readonly dropped?: string }) => {
-    if (stopped !== undefined || cancellation.isCancelled) return
+    if (stopped !== undefined || signal.aborted) return
     stopped = why
     cancellation.cancel(new Error(`group ${groupId(groupKey)} was called off`))
   }
@@ -104,12 +109,8 @@ async function playMembers(
     }
     run.logger.warn('an episode failed', fields)
     // A record that takes nothing is reported by what comes next; a cancelled group has no time to wait for it.
-    const recorded = appendRecord(
-      run,
-      { type: 'failure', ...failure },
-      cancellation.signal(),
-    ).catch(() => {})
-    if (!cancellation.isCancelled) await recorded
+    const recorded = appendRecord(run, { type: 'failure', ...failure }, signal).catch(() => {})
+    if (!signal.aborted) await recorded
   }
   const onOpen = (play: Env | Episode) => {
     if (opened.has(play)) {
@@ -132,7 +133,6 @@ async function playMembers(
   }
 
   const playMember = async (member: number): Promise<PlayedEpisode | undefined> => {
-    const signal = cancellation.signal()
     for (let attempt = 0; ; attempt += 1) {
       const key = { ...groupKey, member, attempt }
       const onSideFailure = (phase: FailurePhase, cause: unknown) =>
@@ -145,8 +145,7 @@ async function playMembers(
         return result.episode
       }
       const { error } = result
-      const isRetried =
-        !cancellation.isCancelled && !isFatal(error.phase, error.cause) && retries.take()
+      const isRetried = !signal.aborted && !isFatal(error.phase, error.cause) && retries.take()
       await report(key, error.phase, error.cause, isRetried)
       if (!isRetried) {
         giveUp(error)
@@ -166,13 +165,13 @@ async function playMembers(
       }
     }),
   )
-  run.signal?.throwIfAborted()
+  throwIfCancelled(run.signal)
   if (stopped !== undefined && 'error' in stopped) throw stopped.error
   const episodes = await rewardTogether(
     run,
     plan,
     members.filter((episode) => episode !== undefined),
-    cancellation.signal(),
+    signal,
   )
   const dropped = stopped?.dropped ?? retries.verdict(episodes.length)
   return { episodes, failures, ...(dropped === undefined ? {} : { dropped }) }
@@ -183,7 +182,7 @@ async function rewardTogether(
   run: Run,
   plan: GroupPlan,
   episodes: readonly PlayedEpisode[],
-  signal: AbortSignal,
+  signal: CancelSignal,
 ): Promise<readonly PlayedEpisode[]> {
   if (plan.groupReward === undefined) return episodes
   const rewards = withGroupRewards(plan.groupReward, episodes)

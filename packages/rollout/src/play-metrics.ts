@@ -20,13 +20,20 @@ export const playMetrics = {
 
 export type PlayMetric = keyof typeof playMetrics
 
-/** All numbers about a play, those of `playMetrics` with 0 where nothing was counted. */
+const zeros = Object.fromEntries(Object.keys(playMetrics).map((name) => [name, 0]))
+
+/** Every number of `playMetrics`, at 0. */
+export function noCounts(): Record<string, number> {
+  return { ...zeros }
+}
+
+/** All numbers about a play; `counts` are those that were counted as it went. */
 export function playMetricsOf(
-  counts: ReadonlyMap<string, number>,
+  counts: Readonly<Record<string, number>>,
   end: EndReason,
   sequences: readonly TokenSequence[],
 ): Readonly<Record<string, number>> {
-  const zeros = Object.fromEntries(Object.keys(playMetrics).map((name) => [name, 0]))
-  const splits = sequences.filter(({ split }) => split !== undefined).length
-  return { ...zeros, ...Object.fromEntries(counts), splits, cut: end.kind === 'cut' ? 1 : 0 }
+  let splits = 0
+  for (const { split } of sequences) if (split !== undefined) splits += 1
+  return { ...counts, splits, cut: end.kind === 'cut' ? 1 : 0 }
 }

@@ -9,6 +9,7 @@ import {
 } from '@tiltyard/core'
 
 import { createAlarms, type Alarms } from './alarms.ts'
+import type { CancelSignal } from './cancellation.ts'
 import { DEFAULT_RETRIES, type FailurePolicy } from './failure-policy.ts'
 import type { RolloutEvent, RolloutOptions, Waits } from './options.ts'
 import { checkRolloutOptions } from './schemas.ts'
@@ -16,7 +17,9 @@ import { settle } from './settle.ts'
 import { waitDefaults } from './waits.ts'
 
 /** The options of a rollout, checked and with their defaults. */
-export interface Run extends RolloutOptions {
+export interface Run extends Omit<RolloutOptions, 'signal'> {
+  /** Cancels everything. */
+  readonly signal?: CancelSignal
   readonly limits: Limits
   readonly waits: Required<Waits>
   readonly failures: FailurePolicy
@@ -74,7 +77,7 @@ function guardedObserver(
  * Hands an event to the run's record. Once `signal` is aborted the record gets no more than `cancelMs` to take it.
  * @throws what the record said.
  */
-export async function appendRecord(run: Run, event: RunEvent, signal: AbortSignal): Promise<void> {
+export async function appendRecord(run: Run, event: RunEvent, signal: CancelSignal): Promise<void> {
   const { writer, waits, alarms } = run
   if (writer === undefined) return
   const { cancelMs } = waits

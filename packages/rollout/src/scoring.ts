@@ -12,6 +12,7 @@ import {
 } from '@tiltyard/core'
 
 import type { Alarms } from './alarms.ts'
+import type { CancelSignal } from './cancellation.ts'
 import { settle } from './settle.ts'
 
 export interface ScoringOptions {
@@ -20,7 +21,7 @@ export interface ScoringOptions {
   readonly milliseconds: number
   readonly graceMs: number
   readonly cancelMs: number
-  readonly signal: AbortSignal | undefined
+  readonly signal: CancelSignal | undefined
   readonly alarms: Alarms
 }
 
@@ -67,8 +68,8 @@ export function soundOutcome(
 ): EpisodeOutcome {
   return {
     end,
-    scores: mapValues(outcome.scores, soundScore),
-    metrics: { ...playMetrics, ...finite(outcome.metrics) },
+    scores: soundScores(outcome.scores),
+    metrics: withFinite(playMetrics, outcome.metrics),
   }
 }
 
@@ -77,15 +78,21 @@ function soundScore(score: Score): Score {
   return { unscored: `the verifier gave ${score.value}` }
 }
 
-function finite(metrics: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)))
+function withFinite(
+  own: Readonly<Record<string, number>>,
+  added: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const all = { ...own }
+  for (const name of Object.keys(added)) if (Number.isFinite(added[name])) all[name] = added[name]!
+  return all
 }
 
-function mapValues<A, B>(
-  record: Readonly<Record<string, A>>,
-  change: (value: A) => B,
-): Record<string, B> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]))
+function soundScores(scores: Readonly<Record<string, Score>>): Readonly<Record<string, Score>> {
+  // Most outcomes have nothing to repair, and are used as they are.
+  if (Object.values(scores).every((score) => soundScore(score) === score)) return scores
+  return Object.fromEntries(
+    Object.entries(scores).map(([name, score]) => [name, soundScore(score)]),
+  )
 }
 
 /** The rule's reward of one outcome; a rule that fails or gives no finite number leaves the episode unscored. */

@@ -146,6 +146,10 @@ function addedByHandle(
   { prompt: before, sample }: PlayedReply,
   prompt: RenderedPrompt,
 ): readonly PromptChunk[] | undefined {
+  // A renderer that hands the sampled ids on as they are needs no comparison.
+  const { added: own } = prompt
+  const isPassedOn = own[0]?.type === 'tokens' && own[0].ids === sample.ids
+  if (prompt.parent === before && isPassedOn) return own.slice(1)
   const handles: RenderedPrompt[] = []
   for (let handle: RenderedPrompt | undefined = prompt; handle !== before; handle = handle.parent) {
     if (handle === undefined || handle.length < before.length) return undefined

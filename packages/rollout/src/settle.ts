@@ -1,22 +1,27 @@
 import { asError, DeadlineError } from '@tiltyard/core'
 
-import type { Alarms } from './alarms.ts'
+import type { Alarm, Alarms } from './alarms.ts'
+import type { CancelSignal } from './cancellation.ts'
 
 /** How foreign work came to an end of its own. */
 type WorkEnd<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'failed'; readonly error: unknown }
 
+/** Why foreign work was told to stop. */
+interface Late {
+  readonly cause: 'deadline' | 'signal'
+  /** The deadline's error, or the signal's reason. */
+  readonly error: Error
+}
+
 /** How foreign work ended; `late`: after it was told to stop, or not in time: then it was left behind. */
 export type Settled<T> =
   | WorkEnd<T>
-  | {
+  | (Late & {
       readonly kind: 'late'
-      readonly cause: 'deadline' | 'signal'
-      /** The deadline's error, or the signal's reason. */
-      readonly error: Error
       readonly end: WorkEnd<T> | { readonly kind: 'leftBehind' }
-    }
+    })
 
 export interface SettleOptions {
   readonly waitingFor: string
@@ -24,7 +29,7 @@ export interface SettleOptions {
   readonly milliseconds?: number | undefined
   /** What the work gets to stop after its deadline. */
   readonly graceMs: number
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: CancelSignal | undefined
   /** What the work gets to stop after the signal. Absent: as long as it takes. */
   readonly cancelMs?: number | undefined
   /** Tells the work to stop. Absent: the work can't be told. */
@@ -38,44 +43,69 @@ export interface SettleOptions {
  * begun.
  */
 export function settle<T>(work: () => Promise<T> | T, options: SettleOptions): Promise<Settled<T>> {
-  const { waitingFor, milliseconds, graceMs, signal, cancelMs, stop } = options
+  const { signal } = options
   if (signal?.aborted === true) {
     const error = asError(signal.reason)
     return Promise.resolve({ kind: 'late', cause: 'signal', error, end: { kind: 'failed', error } })
   }
-  const alarm = options.alarms.alarm()
-  return new Promise((resolve) => {
-    let late: { readonly cause: 'deadline' | 'signal'; readonly error: Error } | undefined
-
-    const finish = (result: Settled<T>) => {
-      alarm.clear()
-      signal?.removeEventListener('abort', cancel)
-      resolve(result)
-    }
-    const ended = (end: WorkEnd<T>) => {
-      finish(late === undefined ? end : { kind: 'late', ...late, end })
-    }
-    const tell = (cause: 'deadline' | 'signal', error: Error, grace: number | undefined) => {
-      const first = (late ??= { cause, error })
-      stop?.abort(error)
-      if (grace === undefined) alarm.clear()
-      else alarm.set(grace, () => finish({ kind: 'late', ...first, end: { kind: 'leftBehind' } }))
-    }
-    const cancel = () => tell('signal', asError(signal!.reason), cancelMs)
-
-    signal?.addEventListener('abort', cancel, { once: true })
-    if (milliseconds !== undefined) {
-      const error = () => new DeadlineError(waitingFor, milliseconds)
-      alarm.set(milliseconds, () => tell('deadline', error(), graceMs))
-    }
-    started(work).then(
-      (value) => ended({ kind: 'done', value }),
-      (error: unknown) => ended({ kind: 'failed', error }),
-    )
-  })
+  return new Promise((resolve) => new Settling(options, resolve).begin(work))
 }
 
-/** Also what throws before it gives a promise. */
-async function started<T>(work: () => Promise<T> | T): Promise<T> {
-  return work()
+/** One piece of foreign work under way. An object with its methods: there are several in each episode, and closures would be most of it. */
+class Settling<T> implements Alarm {
+  at = 0
+  private late: Late | undefined
+  private readonly options: SettleOptions
+  private readonly resolve: (result: Settled<T>) => void
+  private readonly cancel: () => void
+
+  constructor(options: SettleOptions, resolve: (result: Settled<T>) => void) {
+    this.options = options
+    this.resolve = resolve
+    this.cancel = () => this.tell('signal', options.cancelMs)
+  }
+
+  begin(work: () => Promise<T> | T): void {
+    const { signal, milliseconds, alarms } = this.options
+    signal?.addEventListener('abort', this.cancel, { once: true })
+    if (milliseconds !== undefined) alarms.set(this, milliseconds)
+    let working: Promise<T>
+    try {
+      working = Promise.resolve(work())
+    } catch (error) {
+      this.ended({ kind: 'failed', error })
+      return
+    }
+    working.then(
+      (value) => this.ended({ kind: 'done', value }),
+      (error: unknown) => this.ended({ kind: 'failed', error }),
+    )
+  }
+
+  /** At the deadline, and when the grace after it or after the signal is over. */
+  ring(): void {
+    if (this.late === undefined) this.tell('deadline', this.options.graceMs)
+    else this.finish({ kind: 'late', ...this.late, end: { kind: 'leftBehind' } })
+  }
+
+  private tell(cause: Late['cause'], grace: number | undefined): void {
+    const { waitingFor, milliseconds, signal, stop, alarms } = this.options
+    const error =
+      cause === 'signal' ? asError(signal!.reason) : new DeadlineError(waitingFor, milliseconds!)
+    this.late ??= { cause, error }
+    stop?.abort(error)
+    if (grace === undefined) alarms.clear(this)
+    else alarms.set(this, grace)
+  }
+
+  private ended(end: WorkEnd<T>): void {
+    this.finish(this.late === undefined ? end : { kind: 'late', ...this.late, end })
+  }
+
+  private finish(result: Settled<T>): void {
+    const { alarms, signal } = this.options
+    alarms.clear(this)
+    signal?.removeEventListener('abort', this.cancel)
+    this.resolve(result)
+  }
 }

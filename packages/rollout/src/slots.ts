@@ -1,5 +1,7 @@
 import { asError, ConfigError } from '@tiltyard/core'
 
+import type { CancelSignal } from './cancellation.ts'
+
 /** The right to have an episode under way. */
 export interface SlotLease {
   /** Gives the slot back. Later calls do nothing. */
@@ -14,7 +16,7 @@ export interface Slots {
   /** Most slots that were in use at once. */
   readonly peak: number
   /** Resolves when it is this caller's turn. Rejects with the signal's reason when that comes first, and then takes no slot. */
-  acquire(signal?: AbortSignal): Promise<SlotLease>
+  acquire(signal?: CancelSignal): Promise<SlotLease>
 }
 
 /**

@@ -6,11 +6,11 @@ import { createAlarms } from '../src/alarms.ts'
 test('waits that are over in time share one timer', async () => {
   const clock = simulatedClock()
   const alarms = createAlarms(clock)
-  const alarm = alarms.alarm()
+  const alarm = { ring: () => expect.unreachable('it was cleared') }
   for (let wait = 0; wait < 1_000; wait += 1) {
-    alarm.set(60_000, () => expect.unreachable('it was cleared'))
+    alarms.set(alarm, 60_000)
     await clock.advance(10)
-    alarm.clear()
+    alarms.clear(alarm)
   }
   expect(clock.sleeping).toBe(1)
 })
@@ -25,7 +25,7 @@ test('each alarm rings at its own time, whatever the others are set to', async (
     ['later', 400],
     ['soon', 100],
   ] as const)
-    alarms.alarm().set(time, () => rung.push([name, clock.now()]))
+    alarms.set({ ring: () => rung.push([name, clock.now()]) }, time)
   await clock.advance(1_000)
   expect(rung).toEqual([
     ['early', 100],
@@ -37,11 +37,12 @@ test('each alarm rings at its own time, whatever the others are set to', async (
 
 test('an alarm that is set anew rings once, at the new time', async () => {
   const clock = simulatedClock()
-  const alarm = createAlarms(clock).alarm()
+  const alarms = createAlarms(clock)
   const rung: number[] = []
-  alarm.set(100, () => rung.push(clock.now()))
+  const alarm = { ring: () => rung.push(clock.now()) }
+  alarms.set(alarm, 100)
   await clock.advance(50)
-  alarm.set(200, () => rung.push(clock.now()))
+  alarms.set(alarm, 200)
   await clock.advance(1_000)
   expect(rung).toEqual([250])
 })
@@ -49,7 +50,7 @@ test('an alarm that is set anew rings once, at the new time', async () => {
 test('closed alarms leave nothing that keeps a process alive', async () => {
   const clock = simulatedClock()
   const alarms = createAlarms(clock)
-  alarms.alarm().set(100, () => expect.unreachable('it was closed'))
+  alarms.set({ ring: () => expect.unreachable('it was closed') }, 100)
   alarms.close()
   await clock.advance(1_000)
   expect(clock.sleeping).toBe(0)

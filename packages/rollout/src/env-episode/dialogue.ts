@@ -1,4 +1,5 @@
 import {
+  hasImages,
   isRefusal,
   type AssistantMessage,
   type Message,
@@ -64,6 +65,7 @@ export function createDialogue(
   let changed: string | undefined
 
   const shown = <M extends Message>(given: readonly M[]): readonly M[] => {
+    if (renderer.capabilities.images || !hasImages(given)) return given
     const { messages: visible, replaced } = rendering(() => showable(given, renderer, images))
     if (replaced > 0) record.count?.('images_replaced', replaced)
     return visible
@@ -77,7 +79,7 @@ export function createDialogue(
     const extended = renderer.extend(
       last,
       { ids: sample.ids, stop: sample.stop },
-      { messages: [...following, ...injected] },
+      { messages: injected.length === 0 ? following : [...following, ...injected] },
     )
     if (isRefusal(extended)) return { prompt: whole(), restart: extended.refused }
     return { prompt: extended }

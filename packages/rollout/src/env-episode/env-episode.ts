@@ -8,9 +8,8 @@ import {
   type PolicyHandle,
 } from '@tiltyard/core'
 
-import type { Alarms } from '../alarms.ts'
 import type { PlayOptions } from '../options.ts'
-import { playEnv } from './play-env.ts'
+import { playEnv, playWithin, type Bounds } from './play-env.ts'
 
 /**
  * Turns an Env into an Episode: the policy is asked for replies, the Env steps, limits and unreadable replies end the play.
@@ -20,8 +19,8 @@ export function envEpisode(env: Env, options: PlayOptions = {}): Episode {
   return episodeOf(env, options)
 }
 
-/** As `envEpisode`, with alarms that outlive the play. */
-export function episodeOf(env: Env, options: PlayOptions, alarms?: Alarms): Episode {
+/** As `envEpisode`, with bounds that outlive the play. */
+export function episodeOf(env: Env, options: PlayOptions, bounds?: Bounds): Episode {
   checkContract('env', 'env/1', env)
   let isPlayed = false
   let ended: Promise<void> | undefined
@@ -32,7 +31,9 @@ export function episodeOf(env: Env, options: PlayOptions, alarms?: Alarms): Epis
     async play(policy: PolicyHandle, context: PlayContext): Promise<EndReason> {
       if (isPlayed) throw new StateError('an episode is played once; open another')
       isPlayed = true
-      return playEnv(env, policy, context, options, alarms)
+      return bounds === undefined
+        ? playEnv(env, policy, context, options)
+        : playWithin(bounds, env, policy, context, options)
     },
     end(reason) {
       ended ??= started(() => env.end(reason))

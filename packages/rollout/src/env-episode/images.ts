@@ -1,11 +1,4 @@
-import {
-  ConfigError,
-  hasImages,
-  textOf,
-  type Message,
-  type PlayNeeds,
-  type Renderer,
-} from '@tiltyard/core'
+import { ConfigError, textOf, type Message, type PlayNeeds, type Renderer } from '@tiltyard/core'
 
 /** What stands for an image where the renderer has none and the options allow it. */
 export const IMAGE_PLACEHOLDER = '[image content]'
@@ -23,15 +16,14 @@ export function playNeeds(
 }
 
 /**
- * Messages as the renderer can show them, and how many images were replaced by their placeholder.
- * @throws ConfigError when there is an image and neither renderer nor options have a place for it.
+ * Messages with placeholders for their images, and how many were replaced.
+ * @throws ConfigError when the options have no place for an image.
  */
 export function showable<M extends Message>(
   messages: readonly M[],
   renderer: Renderer,
   images: 'refuse' | 'placeholder',
 ): { readonly messages: readonly M[]; readonly replaced: number } {
-  if (renderer.capabilities.images || !hasImages(messages)) return { messages, replaced: 0 }
   if (images === 'refuse') {
     throw new ConfigError('images', [
       {

@@ -11,6 +11,7 @@ import {
   type PlayContext,
   type PlayedReply,
   type PolicyHandle,
+  type RenderedPrompt,
   type Sample,
   type SampleRequest,
   type Step,
@@ -21,10 +22,10 @@ import { EpisodeError } from '../episode-error.ts'
 import type { PlayOptions, Waits } from '../options.ts'
 import { replySeed } from '../seeds.ts'
 import { waitDefaults } from '../waits.ts'
-import { createDialogue, type Dialogue, type NextPrompt } from './dialogue.ts'
+import { createDialogue, type NextPrompt } from './dialogue.ts'
 import { correction, structuralFault } from './malformed.ts'
-import { roomFor, type Room } from './room.ts'
-import { createWatch, type Watch } from './watch.ts'
+import { roomFor } from './room.ts'
+import { createWatch, type WaitFor, type Watch } from './watch.ts'
 
 const DEFAULT_MIN_REPLY_TOKENS = 2
 
@@ -34,21 +35,43 @@ export async function playEnv(
   policy: PolicyHandle,
   context: PlayContext,
   options: PlayOptions,
-  alarms?: Alarms,
+): Promise<EndReason> {
+  const alarms = createAlarms(options.clock ?? systemClock)
+  const stop = new AbortController()
+  const { signal } = context
+  const abort = () => {
+    // A play that doesn't heed its signal must not keep the process alive by its timers.
+    alarms.close()
+    stop.abort(signal.reason)
+  }
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await playWithin({ alarms, stop }, env, policy, context, options)
+  } finally {
+    signal.removeEventListener('abort', abort)
+    alarms.close()
+  }
+}
+
+/** What bounds a play: deadlines, and the controller of its context's signal. */
+export interface Bounds {
+  readonly alarms: Alarms
+  readonly stop: AbortController
+}
+
+/** As `playEnv`, with bounds of the caller's. */
+export function playWithin(
+  { alarms, stop }: Bounds,
+  env: Env,
+  policy: PolicyHandle,
+  context: PlayContext,
+  options: PlayOptions,
 ): Promise<EndReason> {
   const waits = { ...waitDefaults, ...options.waits }
   const clock = options.clock ?? systemClock
-  const own = alarms === undefined ? createAlarms(clock) : undefined
-  const watch = createWatch(context.signal, alarms ?? own!, waits.graceMs)
-  // A play that doesn't heed its signal must not keep the process alive by its timers.
-  const close = () => own?.close()
-  context.signal.addEventListener('abort', close, { once: true })
-  try {
-    return await watch.bound(playOn({ env, policy, context, options, waits, clock, watch }))
-  } finally {
-    context.signal.removeEventListener('abort', close)
-    close()
-  }
+  const watch = createWatch(stop, alarms, waits.graceMs)
+  return watch.bound(playOn({ env, policy, context, options, waits, clock, watch }))
 }
 
 interface Player {
@@ -62,18 +85,22 @@ interface Player {
 }
 
 async function playOn(player: Player): Promise<EndReason> {
-  const { env, policy, context, options, waits, watch } = player
+  const { env, policy, context, options, clock, watch } = player
   const { limits, record } = context
+  const { toolMs } = limits
   const { signal } = watch
   const { malformed: malformedPolicy = {}, minReplyTokens = DEFAULT_MIN_REPLY_TOKENS } = options
   const dialogue = createDialogue(policy.renderer, record, options.images ?? 'refuse')
 
-  const start = {
-    phase: 'start',
-    what: 'the start of an environment',
-    milliseconds: waits.openMs,
-  } as const
-  await dialogue.open(await watch.during(start, () => env.start(signal)))
+  let replies = 0
+  const waitsFor = waitsOf(player, () => replies)
+  const sampleOptions = { signal }
+  const callId = (index: number) => `call_${calls + index}`
+
+  watch.begin(waitsFor.start)
+  const observation = await env.start(signal)
+  watch.end()
+  await dialogue.open(observation)
   record.count?.('turns')
   let turns = 1
   let sampledTokens = 0
@@ -81,30 +108,44 @@ async function playOn(player: Player): Promise<EndReason> {
   let runCalls = 0
   let malformedInARow = 0
 
-  for (let replies = 0; ; replies += 1) {
-    context.signal.throwIfAborted()
+  for (; ; replies += 1) {
+    signal.throwIfAborted()
     if (replies >= (limits.replies ?? Infinity)) return cut('replies')
-    await injectMessages(player, dialogue, replies, turns)
+    const hook = options.hooks?.beforeReply
+    if (hook !== undefined) {
+      watch.begin(waitsFor.hook)
+      const injected = await hook({ messages: dialogue.messages, replies, turns, signal })
+      watch.end()
+      if (injected.length > 0) await dialogue.inject(injected)
+    }
     const next = dialogue.prompt()
     const usage = { promptTokens: next.prompt.length, sampledTokens }
     const room = roomFor(limits, usage, policy.sampler.contextWindow, minReplyTokens)
     if ('cut' in room) return cut(room.cut)
 
-    const { sample, ms } = await sampleReply(player, next, room, replies)
+    const seed = replySeed(context.seed, replies)
+    const startedAt = clock.now()
+    watch.begin(waitsFor.sample)
+    const samples = await policy.sampler.sample(
+      requestOf(policy, next.prompt, room.tokens, seed),
+      sampleOptions,
+    )
+    watch.end()
+    const sample = checkSample(samples, replies)
+    const ms = clock.now() - startedAt
     sampledTokens += sample.ids.length
-    const firstCall = calls
     const parsed = policy.renderer.parse(sample.ids, {
       tools: dialogue.tools,
       stop: sample.stop,
-      callId: (index) => `call_${firstCall + index}`,
+      callId,
     })
     const { message } = parsed
     calls += message.toolCalls?.length ?? 0
     const fault = sample.stop === 'length' ? undefined : structuralFault(parsed)
     const isTrained = fault === undefined || malformedPolicy.train !== false
     // Before anything of the reply is acted on: a record of what was about to happen outlives a crash.
-    await record.reply(toPlayed(player, { next, sample, parsed, index: replies, isTrained, ms }))
-    context.signal.throwIfAborted()
+    await record.reply(toPlayed(policy, { next, sample, parsed, seed, isTrained, ms }))
+    signal.throwIfAborted()
 
     if (sample.stop === 'length') return cut(room.by)
 
@@ -122,11 +163,18 @@ async function playOn(player: Player): Promise<EndReason> {
     malformedInARow = 0
 
     const toolCallsLeft = (limits.toolCalls ?? Infinity) - runCalls
-    const wanted = message.toolCalls?.filter(isRunnable).length ?? 0
-    const step = await stepEnv(player, message, toolCallsLeft)
-    const ran = Math.min(wanted, toolCallsLeft)
-    runCalls += ran
-    record.count?.('tool_calls', ran)
+    const wanted = countRunnable(message)
+    watch.begin(waitsFor.step(message))
+    const step = await env.step(
+      message,
+      toolMs === undefined ? { signal, toolCallsLeft } : { signal, toolCallsLeft, toolMs },
+    )
+    watch.end()
+    if (wanted > 0) {
+      const ran = Math.min(wanted, toolCallsLeft)
+      runCalls += ran
+      record.count?.('tool_calls', ran)
+    }
     const messages = dialogue.shown(step.messages ?? [])
     await record.observation(messages, step.calls ?? [])
     if (step.done) return { kind: 'completed' }
@@ -143,88 +191,88 @@ async function playOn(player: Player): Promise<EndReason> {
   }
 }
 
+function countRunnable({ toolCalls = [] }: AssistantMessage): number {
+  let count = 0
+  for (const call of toolCalls) if (isRunnable(call)) count += 1
+  return count
+}
+
 function cut(by: CutReason): EndReason {
   return { kind: 'cut', by }
 }
 
-async function injectMessages(
-  { options, waits, watch }: Player,
-  dialogue: Dialogue,
-  replies: number,
-  turns: number,
-): Promise<void> {
-  const hook = options.hooks?.beforeReply
-  if (hook === undefined) return
-  const wait = {
-    phase: 'agent',
-    what: 'a hook before a reply',
+/** What a play waits for, and how long. */
+function waitsOf({ policy, context, waits }: Player, replies: () => number) {
+  const { toolMs } = context.limits
+  const step: WaitFor = {
+    phase: 'tool',
+    what: () => 'a step of the environment',
     milliseconds: waits.stepMs,
-  } as const
-  const { messages } = dialogue
-  const injected = await watch.during(wait, async () =>
-    hook({ messages, replies, turns, signal: watch.signal }),
-  )
-  if (injected.length > 0) await dialogue.inject(injected)
-}
-
-async function sampleReply(
-  { policy, context, waits, clock, watch }: Player,
-  { prompt }: NextPrompt,
-  room: Exclude<Room, { cut: CutReason }>,
-  index: number,
-): Promise<{ readonly sample: Sample; readonly ms: number }> {
-  const { sampler, renderer, sampling } = policy
-  const request: SampleRequest = {
-    prompt,
-    maxTokens: room.tokens,
-    stop: renderer.stop,
-    ...sampling,
-    seeds: [replySeed(context.seed, index)],
   }
-  const startedAt = clock.now()
-  const what = `reply ${index} of ${sampler.version.id}`
-  const sample = await watch.during(
-    { phase: 'sample', what, milliseconds: waits.replyMs },
-    async () => {
-      const [first] = await sampler.sample(request, { signal: watch.signal })
-      return checkSample(first, index)
+  return {
+    start: {
+      phase: 'start',
+      what: () => 'the start of an environment',
+      milliseconds: waits.openMs,
     },
-  )
-  return { sample, ms: clock.now() - startedAt }
+    hook: { phase: 'agent', what: () => 'a hook before a reply', milliseconds: waits.stepMs },
+    sample: {
+      phase: 'sample',
+      what: () => `reply ${replies()} of ${policy.sampler.version.id}`,
+      milliseconds: waits.replyMs,
+    },
+    step({ toolCalls = [] }: AssistantMessage): WaitFor {
+      if (toolMs === undefined) return step
+      const callsMs = toolMs * toolCalls.length + waits.graceMs
+      return callsMs <= waits.stepMs ? step : { ...step, milliseconds: callsMs }
+    },
+  } as const satisfies Record<string, WaitFor | ((message: AssistantMessage) => WaitFor)>
 }
 
-function checkSample(sample: Sample | undefined, index: number): Sample {
-  if (sample === undefined) throw new DataError(`reply ${index}: the sampler gave no sample`)
+function requestOf(
+  { renderer, sampling }: PolicyHandle,
+  prompt: RenderedPrompt,
+  maxTokens: number,
+  seed: number,
+): SampleRequest {
+  return { prompt, maxTokens, stop: renderer.stop, ...sampling, seeds: [seed] }
+}
+
+function checkSample([sample]: readonly Sample[], index: number): Sample {
+  if (sample === undefined) throw noSample(`reply ${index}: the sampler gave no sample`)
   const { ids, logprobs } = sample
   if (ids.length !== logprobs.length) {
-    throw new DataError(
-      `reply ${index} has ${ids.length} ids and ${logprobs.length} log-probabilities`,
-    )
+    throw noSample(`reply ${index} has ${ids.length} ids and ${logprobs.length} log-probabilities`)
   }
-  const bad = logprobs.findIndex((value) => !Number.isFinite(value))
-  if (bad !== -1)
-    throw new DataError(`reply ${index}: the log-probability of id ${bad} is ${logprobs[bad]}`)
+  for (let at = 0; at < logprobs.length; at += 1) {
+    if (!Number.isFinite(logprobs[at]))
+      throw noSample(`reply ${index}: the log-probability of id ${at} is ${logprobs[at]}`)
+  }
   return sample
 }
 
+function noSample(why: string): EpisodeError {
+  return new EpisodeError('sample', new DataError(why))
+}
+
 function toPlayed(
-  { policy, context }: Player,
+  policy: PolicyHandle,
   reply: {
     readonly next: NextPrompt
     readonly sample: Sample
     readonly parsed: ParsedReply
-    readonly index: number
+    readonly seed: number
     readonly isTrained: boolean
     readonly ms: number
   },
 ): PlayedReply {
-  const { next, sample, parsed, index, isTrained, ms } = reply
+  const { next, sample, parsed, seed, isTrained, ms } = reply
   return {
     prompt: next.prompt,
     sample,
     version: policy.sampler.version,
     sampling: policy.sampling,
-    seed: replySeed(context.seed, index),
+    seed,
     message: parsed.message,
     termination: parsed.termination,
     malformed: parsed.malformed,
@@ -234,34 +282,22 @@ function toPlayed(
   }
 }
 
-function stepEnv(
-  { env, context, waits, watch }: Player,
-  message: AssistantMessage,
-  toolCallsLeft: number,
-): Promise<Step> {
-  const { signal } = watch
-  const { toolMs } = context.limits
-  const time = toolMs === undefined ? {} : { toolMs }
-  const callsMs =
-    toolMs === undefined ? 0 : toolMs * (message.toolCalls?.length ?? 0) + waits.graceMs
-  const milliseconds = Math.max(waits.stepMs, callsMs)
-  return watch.during(
-    { phase: 'tool', what: 'a step of the environment', milliseconds },
-    async () => env.step(message, { signal, toolCallsLeft, ...time }),
-  )
-}
-
 /** The next prompt must answer every call once, in order, or say something. */
 function checkAnswers({ toolCalls = [] }: AssistantMessage, { messages = [] }: Step): void {
-  const asked = toolCalls.map(({ id }) => id)
-  const answered = messages.flatMap((message) =>
-    message.role === 'tool' ? [message.toolCallId] : [],
-  )
-  if (asked.length !== answered.length || asked.some((id, index) => id !== answered[index])) {
+  let answered = 0
+  let isAnswered = true
+  for (const message of messages) {
+    if (message.role !== 'tool') continue
+    isAnswered &&= toolCalls[answered]?.id === message.toolCallId
+    answered += 1
+  }
+  if (!isAnswered || answered !== toolCalls.length) {
+    const answers = messages.flatMap((one) => (one.role === 'tool' ? [one.toolCallId] : []))
+    const calls = toolCalls.map(({ id }) => id)
     throw new EpisodeError(
       'tool',
       new DataError(
-        `the environment answered [${answered.join(', ')}]; the reply calls [${asked.join(', ')}]`,
+        `the environment answered [${answers.join(', ')}]; the reply calls [${calls.join(', ')}]`,
       ),
     )
   }

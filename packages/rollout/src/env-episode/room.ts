@@ -17,14 +17,16 @@ export type Room = { readonly tokens: number; readonly by: CutReason } | { reado
 export function roomFor(limits: Limits, usage: Usage, samplerWindow: number, least: number): Room {
   const { promptTokens, sampledTokens } = usage
   const window = Math.min(limits.contextWindow ?? Infinity, samplerWindow)
-  const left: readonly (readonly [CutReason, number])[] = [
-    ['episode_tokens', (limits.episodeTokens ?? Infinity) - promptTokens],
-    ['sampled_tokens', (limits.sampledTokens ?? Infinity) - sampledTokens],
-    ['context_window', window - promptTokens],
-  ]
-  for (const [reason, tokens] of left) if (tokens < least) return { cut: reason }
-  let tightest: readonly [CutReason, number] = ['reply_tokens', limits.replyTokens ?? Infinity]
-  for (const limit of left) if (limit[1] < tightest[1]) tightest = limit
-  const [by, tokens] = tightest
-  return { tokens, by }
+  const ofReply = limits.replyTokens ?? Infinity
+  const ofEpisode = (limits.episodeTokens ?? Infinity) - promptTokens
+  const ofSampled = (limits.sampledTokens ?? Infinity) - sampledTokens
+  const ofWindow = window - promptTokens
+  if (ofEpisode < least) return { cut: 'episode_tokens' }
+  if (ofSampled < least) return { cut: 'sampled_tokens' }
+  if (ofWindow < least) return { cut: 'context_window' }
+  const tokens = Math.min(ofReply, ofEpisode, ofSampled, ofWindow)
+  if (tokens === ofReply) return { tokens, by: 'reply_tokens' }
+  if (tokens === ofEpisode) return { tokens, by: 'episode_tokens' }
+  if (tokens === ofSampled) return { tokens, by: 'sampled_tokens' }
+  return { tokens, by: 'context_window' }
 }
