@@ -18,6 +18,7 @@ import {
   budgetExceeded,
   contextLengthExceeded,
   overloaded,
+  recordFailed,
   rolloutClosed,
   type ApiError,
 } from './errors.ts'
@@ -80,7 +81,10 @@ export interface Attempt {
   readonly rewards: RewardBook
   /** The limit that an agent ran into, if it did not go on after. */
   readonly cut: CutReason | undefined
-  /** What broke inside the gateway in the newest call, if anything did: an agent that gave up then is not to blame. */
+  /**
+   * What broke inside the gateway in the newest call, if anything did: an agent that gave up then is not to blame. What could not
+   * be recorded (`record_failed`) stays: all calls after it are refused.
+   */
   readonly failure: ApiError | undefined
   /** Milliseconds on the gateway's clock: the last sign of life. */
   readonly lastSeen: number
@@ -157,6 +161,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
   let lastSeen = lastAt
   let cut: CutReason | undefined
   let failure: ApiError | undefined
+  let broken: ApiError | undefined
   let closing: Promise<void> | undefined
   let said: AgentEnd | undefined
   const finished = deferred<AgentEnd>()
@@ -168,6 +173,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
 
   const refuseEnded = () => {
     if (said !== undefined || closing !== undefined) throw rolloutClosed()
+    if (broken !== undefined) throw broken
   }
 
   const self: OpenAttempt = {
@@ -194,7 +200,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
       return cut
     },
     get failure() {
-      return failure
+      return broken ?? failure
     },
     get lastSeen() {
       return running.size > 0 ? services.now() : lastSeen
@@ -267,7 +273,10 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
       }
       const written = writing.then(write)
       writing = written.catch(() => {})
-      await written
+      await written.catch((error: unknown) => {
+        broken ??= recordFailed(error)
+        throw broken
+      })
       lastAt = services.now()
       return cause
     },

@@ -180,6 +180,16 @@ export function shuttingDown(): ApiError {
   })
 }
 
+/** A sampled reply could not be recorded. Nothing after it could be trusted, so it ends the attempt. */
+export function recordFailed(cause: unknown): ApiError {
+  return new ApiError('the attempt can’t be recorded, so it goes on no further', {
+    status: 500,
+    type: 'api_error',
+    code: 'record_failed',
+    cause,
+  })
+}
+
 /** The call was given up: its client went away and nobody came back for it. */
 export function abandoned(): ApiError {
   return new ApiError('nobody waits for this call any more', {

@@ -1,4 +1,11 @@
-import { ConfigError, isScored, NotFoundError, type Score } from '@tiltyard/core'
+import {
+  ConfigError,
+  isScored,
+  NotFoundError,
+  StoreError,
+  type PlayRecorder,
+  type Score,
+} from '@tiltyard/core'
 import { describe, expect, test } from 'vitest'
 
 import {
@@ -9,8 +16,9 @@ import {
   type AgentTask,
   type Gateway,
 } from '../src/index.ts'
+import { byteRenderer } from './support/byte-renderer.ts'
 import { postTo, user } from './support/harness.ts'
-import { playFirst } from './support/play.ts'
+import { openFirst, playFirst } from './support/play.ts'
 import { byteSampler } from './support/sampler.ts'
 
 async function ask(
@@ -401,7 +409,6 @@ describe('an agent source', () => {
 test('§18.90 §18.91 §18.92 a new version serves calls that come after it; the old one ends its own, and is then let go', async () => {
   const released: string[] = []
   const { deferred } = await import('../src/waiting.ts')
-  const { byteRenderer } = await import('./support/byte-renderer.ts')
   const held = deferred<void>()
   const policy = (step: number, before?: () => Promise<void>) => ({
     sampler: byteSampler([`v${step}`], { step, ...(before === undefined ? {} : { before }) }),
@@ -438,7 +445,6 @@ test('§18.90 §18.91 §18.92 a new version serves calls that come after it; the
 })
 
 test('§18.89 §18.95 a hundred versions behind one address; an evaluation’s settings never reach a training call', async () => {
-  const { byteRenderer } = await import('./support/byte-renderer.ts')
   const gateway = createGateway()
   const renderer = byteRenderer()
   const evaluated = byteSampler(['e'])
@@ -466,7 +472,6 @@ test('§18.89 §18.95 a hundred versions behind one address; an evaluation’s s
 })
 
 test('a frozen partner answers under its own alias, and is never trained', async () => {
-  const { byteRenderer } = await import('./support/byte-renderer.ts')
   const partner = byteSampler(['partner'], { step: 9 })
   const gateway = createGateway({
     policies: { partner: { sampler: partner, renderer: byteRenderer(), sampling: {} } },
@@ -484,4 +489,61 @@ test('a frozen partner answers under its own alias, and is never trained', async
     [true, 0],
     [false, 9],
   ])
+})
+
+describe('§18.97 an agent whose reply can’t be recorded', () => {
+  const failing = (agent: AgentFunction<AgentTask>) => {
+    const gateway = createGateway()
+    const writes: number[] = []
+    const record: PlayRecorder = {
+      conversation: async () => {},
+      observation: async () => {},
+      async reply() {
+        writes.push(writes.length)
+        if (writes.length === 2) throw new StoreError('the disk is full')
+      },
+    }
+    const play = async () => {
+      const episode = await openFirst(sourceOf(gateway, agent))
+      const policy = { sampler: byteSampler(['x']), renderer: byteRenderer(), sampling: {} }
+      const { signal } = new AbortController()
+      try {
+        return await episode.play(policy, { signal, seed: 1, limits: {}, record })
+      } finally {
+        await episode.close()
+      }
+    }
+    return { play, writes }
+  }
+
+  test('gets no more replies, and its play fails through no fault of its own, whatever it does about it', async () => {
+    const statuses: number[] = []
+    const { play, writes } = failing(async (_, context) => {
+      for (const words of ['one', 'two', 'three']) {
+        const { status } = await ask(context, words)
+        statuses.push(status)
+      }
+      return 1
+    })
+    await expect(play()).rejects.toMatchObject({ code: 'record_failed' })
+    expect(statuses).toEqual([200, 500, 500])
+    expect(writes).toHaveLength(2)
+  })
+
+  test('clients are told not to try again', async () => {
+    const heads: (string | null)[] = []
+    const { play } = failing(async (_, { model }) => {
+      for (const words of ['one', 'two']) {
+        const response = await model.fetch(`${model.baseURL}/chat/completions`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${model.apiKey}` },
+          body: JSON.stringify({ messages: [user(words)] }),
+        })
+        heads.push(response.headers.get('x-should-retry'))
+        if (!response.ok) throw new Error('the agent gives up')
+      }
+    })
+    await expect(play()).rejects.toMatchObject({ code: 'record_failed' })
+    expect(heads).toEqual([null, 'false'])
+  })
 })

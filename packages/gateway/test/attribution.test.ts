@@ -50,7 +50,7 @@ test('§18.3 without a key nothing is sampled, unless keys are not required and 
   )
 })
 
-test('§18.4 F64 F65 keys are 256 random bits, and no log line, record or error has one, nor a word of what was said', async () => {
+test('§18.4 §18.96 F64 F65 keys are 256 random bits, and no log line, record or error has one, nor a word of what was said', async () => {
   const lines: string[] = []
   const log = (message: string, fields?: object) =>
     void lines.push(message + JSON.stringify(fields))
@@ -163,7 +163,7 @@ test('§18.99 two gateways in one process do not know each other’s keys', asyn
   expect(await errorOf(response)).toEqual({ status: 401, code: 'invalid_api_key' })
 })
 
-test('§18.104 an attempt with too many calls under way gets 429 with a time to wait, and others are not slowed', async () => {
+test('§18.58 §18.104 an attempt with too many calls under way gets 429 with a time to wait, and others are not slowed', async () => {
   const held = deferred<void>()
   const sampler = byteSampler(['x'], { before: () => held.promise })
   const { post, gateway } = bench([], { sampler, gateway: { maxConcurrentCalls: 2 } })
@@ -172,10 +172,33 @@ test('§18.104 an attempt with too many calls under way gets 429 with a time to 
   while (sampler.seen.length < 2) await new Promise(setImmediate)
   const refused = await post('/chat/completions', said)
   expect(refused.status).toBe(429)
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  const wait = Number(refused.headers.get('retry-after'))
+  expect(wait).toBeGreaterThanOrEqual(1)
+  expect(wait).toBeLessThanOrEqual(30)
   const other = open(gateway, 'other')
   const free = await postTo(gateway, `${gateway.baseURL(other)}/chat/completions`, other.key, said)
   expect(free.status).toBe(200)
   held.resolve()
   expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200])
+})
+
+test('§18.38 an unknown route is told with those that there are', async () => {
+  const gateway = createGateway()
+  const attempt = open(gateway, 'r')
+  for (const route of ['/embeddings', '/chat', '/']) {
+    const response = await postTo(gateway, gateway.baseURL(attempt) + route, attempt.key, said)
+    expect(response.status).toBe(404)
+    const { error } = (await response.json()) as { error: { message: string } }
+    expect(error.message).toContain('POST /v1/chat/completions')
+    expect(error.message).toContain('POST /v1/rollout/reward')
+  }
+})
+
+test('§18.86 a rollout’s attempt exists once: another of its name is refused while it is open', async () => {
+  const gateway = createGateway()
+  const first = open(gateway, 'r')
+  expect(() => open(gateway, 'r')).toThrow('attempt 0 of rollout "r" is open')
+  expect(gateway.counts.open).toBe(1)
+  await first.close()
+  expect(open(gateway, 'r').key).not.toBe(first.key)
 })

@@ -1,18 +1,22 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { promptIds } from '@tiltyard/core'
-import { serveGateway } from '@tiltyard/gateway'
+import { remoteAgent, serveGateway } from '@tiltyard/gateway'
 import { scriptedSampler } from '@tiltyard/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { describeWith, program } from '../../support/machine.ts'
 import { runOk } from '../../support/run.ts'
 import { openAttempt } from './attempts.ts'
+import { learn, progress, WORKER_KEY } from './learn.ts'
 
 const CLIENT = 'openai==2.54.0'
 const agent = join(import.meta.dirname, 'python-agent.py')
+const worker = join(import.meta.dirname, 'python-worker.py')
 
 describeWith(program('python3'), 'the official Python client', (python) => {
   let folder: string
@@ -23,7 +27,7 @@ describeWith(program('python3'), 'the official Python client', (python) => {
     installed = join(folder, 'bin/python')
     const options = ['--quiet', '--disable-pip-version-check']
     await runOk(installed, ['-m', 'pip', 'install', ...options, CLIENT], { cwd: folder })
-  }, 180_000)
+  }, 300_000)
   afterAll(async () => {
     await rm(folder, { recursive: true })
   })
@@ -64,4 +68,19 @@ describeWith(program('python3'), 'the official Python client', (python) => {
       await server.close()
     }
   })
+
+  test('learns on the embedded backend, as workers that fetch their tasks', async () => {
+    let child: ChildProcess | undefined
+    try {
+      const rewards = await learn((gateway) => {
+        const env = { GATEWAY: gateway.origin, WORKER_KEY }
+        child = spawn(installed, [worker], { cwd: folder, env, stdio: 'ignore' })
+        return remoteAgent({ gateway })
+      })
+      expect(progress(rewards)).toBeGreaterThan(0.3)
+    } finally {
+      child?.kill('SIGKILL')
+      if (child !== undefined) await once(child, 'close')
+    }
+  }, 300_000)
 })

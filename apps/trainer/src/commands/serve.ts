@@ -8,19 +8,17 @@ import { PLACE_HELP } from '../open-index.ts'
 import { screenLogger } from '../output/logger.ts'
 import { createScreen } from '../output/screen.ts'
 import { wholeNumber } from './arguments.ts'
-import { chooseSampler } from './eval.ts'
+import { serveOpenEnv } from './serve-openenv.ts'
+import { servedPolicies, type ServedChoice } from './served-policies.ts'
 import { type RecipeFlags, readTraining } from './training-recipe.ts'
 
-interface ServeFlags extends RecipeFlags {
+interface ServeFlags extends RecipeFlags, ServedChoice {
   readonly host?: string
   readonly port?: number
   readonly key?: readonly string[]
-  readonly run?: string
-  readonly step?: number
-  readonly model?: boolean
 }
 
-/** Serves what a recipe trains: the service's protocol over its backend, or one of its policies to agents. */
+/** Serves what a recipe trains: the service's protocol over its backend, or one of its policies to agents; or a bundle's tasks. */
 export function serveCommand(
   program: Command,
   terminal: Terminal,
@@ -28,7 +26,7 @@ export function serveCommand(
 ): void {
   const serve = program
     .command('serve')
-    .description('serve a recipe’s backend or policy on this machine')
+    .description('serve a recipe’s backend or policy, or a bundle, on this machine')
   place(
     serve.command('tinker').description('the Tinker protocol over the recipe’s backend'),
   ).action(async (recipe: string, flags: ServeFlags) => {
@@ -54,21 +52,25 @@ export function serveCommand(
     .option('--index <place>', `${PLACE_HELP} (default: the recipe’s)`)
     .option('--step <n>', 'its checkpoint after so many steps (default: the newest)', wholeNumber)
     .option('--model', 'the untrained model instead')
+    .option(
+      '--beside <version>',
+      'one more, to compare: `model`, a step, a run, or <run>:<step>; may be given again',
+      (version: string, before: readonly string[]) => [...before, version],
+      [],
+    )
     .action(async (recipe: string, flags: ServeFlags) => {
-      await serving(recipe, flags, terminal, async (config) => {
-        const { of, what } = await chooseSampler(config, flags)
-        const sampler = await config.backend.sampler(of)
+      await serving(recipe, flags, terminal, async (config, logger) => {
+        const { policies, lines } = await servedPolicies(config, flags)
         const [key] = flags.key ?? []
         const gateway = createGateway({
           serving: key === undefined ? {} : { key },
-          policies: {
-            policy: { sampler, renderer: config.renderer, sampling: config.sampling ?? {} },
-          },
+          policies,
+          logger,
         })
         const server = await serveGateway(gateway, placeOf(flags))
         const address = `http://${server.host}:${server.port}`
         return {
-          line: `serving ${what} at ${address}/v1 (try it at ${address}/)`,
+          line: [...lines, `serving at ${address}/v1 (try it at ${address}/)`].join('\n'),
           close: async () => {
             await server.close()
             await gateway.close()
@@ -77,6 +79,8 @@ export function serveCommand(
       })
       done(exitCodes.success)
     })
+
+  serveOpenEnv(serve, terminal, done)
 }
 
 function placeOf({ host, port }: ServeFlags) {

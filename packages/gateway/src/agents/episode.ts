@@ -101,6 +101,7 @@ export function agentEpisode(parts: EpisodeParts): Episode {
 
 /** An agent that ran into a limit, and did nothing after that, was cut by it, though it may not have noticed. */
 function endOf(attempt: Attempt): EndReason {
+  if (attempt.failure?.code === 'record_failed') throw attempt.failure
   if (attempt.cut !== undefined) return { kind: 'cut', by: attempt.cut }
   if (attempt.failure !== undefined && attempt.calls.every(({ status }) => status !== 'ok'))
     throw attempt.failure
