@@ -19,7 +19,11 @@ const { values } = parseArgs({
     steps: { type: 'string', default: '100' },
   },
 })
-const size = { episodes: Number(values.episodes), steps: Number(values.steps) }
+const size = {
+  episodes: Number(values.episodes),
+  steps: Number(values.steps),
+  flushEachStep: true,
+}
 
 report('machine', `${cpus().length} × ${cpus()[0]?.model ?? '?'}, Node ${process.version}`)
 const server = await startRadosgw()

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 
-import { StoreError, summarizeError, systemClock, withDeadline, type Clock } from '@tiltyard/core'
+import {
+  StoreError,
+  TiltyardError,
+  summarizeError,
+  systemClock,
+  withDeadline,
+  type Clock,
+} from '@tiltyard/core'
 import { AwsV4Signer } from 'aws4fetch'
 
 import { describeAnswer, errorCodeOf, type Answer } from './answers.ts'
@@ -39,21 +46,19 @@ const LONGEST_ASKED_WAIT_MS = 30_000
 
 const DEFAULT_TIMEOUT_MS = 30_000
 /** Training goes on meanwhile. */
-const WRITE_PATIENCE_MS = 120_000
-/** Somebody waits for a read. */
-const READ_PATIENCE_MS = 20_000
-/** Until a store has answered once, its address is more likely to be wrong than the store to be away. */
-const FIRST_PATIENCE_MS = 10_000
+const DEFAULT_PATIENCE_MS = 120_000
+/** Where no connection comes about and none ever did, the address is more likely to be wrong than the store to be away. */
+const FIRST_CONTACT_MS = 10_000
 
 export function createClient(
   /** The store's, for messages. */
   name: string,
   options: S3RunIndexOptions,
-  /** For the waits between attempts. */
+  /** Patience and the waits between attempts go by it. */
   clock: Clock = systemClock,
 ): S3Client {
   const { region = 'us-east-1', onRequest } = options
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, patienceMs = WRITE_PATIENCE_MS } = options
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, patienceMs = DEFAULT_PATIENCE_MS } = options
   const send = options.fetch ?? globalThis.fetch
   const credentials = cacheCredentials(options.credentials)
   /** Keys derived for a day, region and secret. */
@@ -92,10 +97,6 @@ export function createClient(
   }
 
   let hasAnswered = false
-  const patienceWith = ({ method, patienceMs: own = patienceMs }: S3Request) => {
-    const usual = method === 'GET' ? Math.min(own, READ_PATIENCE_MS) : own
-    return hasAnswered ? usual : Math.min(usual, FIRST_PATIENCE_MS)
-  }
   const attemptIn = async (request: S3Request, attempt: number): Promise<Answer | Later> => {
     const { method, key, signal } = request
     const began = clock.now()
@@ -121,18 +122,20 @@ export function createClient(
     } catch (error) {
       report()
       signal?.throwIfAborted()
-      return { what: describeFailure(error), wait: growingWait(attempt) }
+      const isUnreachable = !hasAnswered && !TiltyardError.is(error, 'DEADLINE')
+      return { what: describeFailure(error), wait: growingWait(attempt), isUnreachable }
     }
   }
 
   return async (request) => {
-    const { method, key, signal } = request
+    const { method, key, signal, patienceMs: patience = patienceMs } = request
     const started = clock.now()
     for (let attempt = 1; ; attempt += 1) {
       const outcome = await attemptIn(request, attempt)
       if (!('wait' in outcome)) return outcome
       const spent = clock.now() - started
-      if (spent + outcome.wait > patienceWith(request)) {
+      const most = outcome.isUnreachable === true ? Math.min(patience, FIRST_CONTACT_MS) : patience
+      if (spent + outcome.wait > most) {
         throw new StoreError(
           `${name}: gave up ${method} of "${key}" after ${attempt === 1 ? '1 attempt' : `${attempt} attempts`} in ${Math.round(spent / 1_000)} s; the last: ${outcome.what}`,
           { details: { method, key, attempts: attempt } },
@@ -148,6 +151,7 @@ interface Later {
   readonly what: string
   /** Milliseconds until the next one. */
   readonly wait: number
+  readonly isUnreachable?: boolean
 }
 
 /** Grows twofold up to a bound; half of it is random, so that writers don't come back together. */

@@ -21,8 +21,7 @@ export interface S3RunIndexOptions {
   readonly timeoutMs?: number
   /**
    * For how long, in milliseconds, a request that met a busy or broken store is sent again, with waits that grow to 5 s and follow
-   * `Retry-After`; then it fails. Default 120 000. Reads are given up after 20 000 at most, and everything after 10 000 until the
-   * store has answered for the first time. 0: one attempt.
+   * `Retry-After`; then it fails. Default 120 000; at most 10 000 where no connection ever came about. 0: one attempt.
    */
   readonly patienceMs?: number
   /**

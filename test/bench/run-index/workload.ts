@@ -9,6 +9,8 @@ export interface Size {
   readonly episodes: number
   /** Steps: groups of runs in the record. */
   readonly steps: number
+  /** Whether each step becomes durable before the next begins, as when a trainer records. Else batches go as they fill. */
+  readonly flushEachStep?: boolean
 }
 
 const MEMBERS = 8
@@ -34,6 +36,7 @@ export async function appendRun(index: RunIndex, run: string, size: Size): Promi
   const thread = threadMs()
   for (let step = 0; step < size.steps; step += 1) {
     await appendStep(writer, step, perStep)
+    if (size.flushEachStep === true) await writer.flush()
     if (step % Math.ceil(size.steps / 10) === 0) heaps.push(await settledMemory())
   }
   await writer.flush()

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
 
 import { DuckDBInstance, type DuckDBConnection } from '@duckdb/node-api'
 import type { RunEvent } from '@tiltyard/core'
@@ -10,20 +11,26 @@ import { exportFormats, exportRun, exportTables } from '@tiltyard/run-export'
 import { fsRunIndex } from '@tiltyard/run-index-fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { runOk } from '../../support/run.ts'
+
 const EPISODES = 500
+
+const commandLine = fileURLToPath(new URL('../../../apps/trainer/dist/cli.js', import.meta.url))
 
 let folder: string
 let database: DuckDBConnection
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tiltyard-export-'))
   const index = fsRunIndex({ folder: join(folder, 'runs') })
-  const writer = await index.claim(
-    { version: 1, name: 'one', startedAt: 1, seed: 1, config: {}, fingerprints: {}, versions: {} },
-    { expect: 'new' },
-  )
-  for (let number = 0; number < EPISODES; number += 1)
-    for (const event of episodeEvents(number)) await writer.append(event)
-  await writer.close()
+  for (const name of ['one', 'two']) {
+    const writer = await index.claim(
+      { version: 1, name, startedAt: 1, seed: 1, config: {}, fingerprints: {}, versions: {} },
+      { expect: 'new' },
+    )
+    for (let number = 0; number < EPISODES; number += 1)
+      for (const event of episodeEvents(number)) await writer.append(event)
+    await writer.close()
+  }
   for (const { name } of exportTables) {
     for (const format of exportFormats) {
       const file = createWriteStream(join(folder, `${name}.${format}`))
@@ -78,6 +85,19 @@ describe.each(exportFormats)('as %s', (format) => {
     )
     expect(result).toEqual({ n: String(EPISODES) })
   })
+})
+
+test('DuckDB reads what the command line exports, of several runs at once', async () => {
+  const args = ['index', 'export', '--index', join(folder, 'runs'), '--out', join(folder, 'tables')]
+  await runOk(process.execPath, [commandLine, ...args, '--step', '3'], { cwd: folder })
+  expect(
+    await query(
+      `select run, count(*) as n, sum(len(ids)) as tokens from '$tables/episodes.parquet' join '$tables/sequences.parquet' using (run, id) group by 1 order by 1`,
+    ),
+  ).toEqual([
+    { run: 'one', n: String(EPISODES / 5), tokens: String((EPISODES / 5) * 4) },
+    { run: 'two', n: String(EPISODES / 5), tokens: String((EPISODES / 5) * 4) },
+  ])
 })
 
 function episodeEvents(number: number): readonly RunEvent[] {

@@ -12,7 +12,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 const RUNS = 4
 const KILLS_PER_RUN = 26
 
-const program = fileURLToPath(new URL('endless-writer.mjs', import.meta.url))
+const programs = {
+  endless: fileURLToPath(new URL('endless-writer.mjs', import.meta.url)),
+  halfWay: fileURLToPath(new URL('half-way-writer.mjs', import.meta.url)),
+}
 
 let folder: string
 beforeAll(async () => {
@@ -31,12 +34,31 @@ test(`of writers killed ${RUNS * KILLS_PER_RUN} times all that was acknowledged 
   expect(faults).toEqual([])
 })
 
+test('F59: of a run killed in its fifth episode four are whole, one is seen by its journal, and it is interrupted', async () => {
+  await outputUntilKilled(programs.halfWay, 'half-way', 0)
+  const index = fsRunIndex({ folder })
+  expect((await index.run('half-way')).summary.status).toBe('interrupted')
+  const ends = new Map<number, string | undefined>()
+  for await (const { key, end } of index.episodes('half-way')) ends.set(key.member, end?.kind)
+  expect([0, 1, 2, 3, 4].map((member) => ends.get(member))).toEqual([
+    ...Array<string>(4).fill('completed'),
+    undefined,
+  ])
+  const key = { split: 'train', step: 0, group: 0, member: 4, attempt: 0 } as const
+  const { episode, journal, damage } = await index.episode('half-way', key)
+  expect([episode, damage]).toEqual([undefined, undefined])
+  expect(journal.flatMap(({ messages }) => messages)).toEqual([
+    { role: 'assistant', content: 'reply 0' },
+    { role: 'assistant', content: 'reply 1' },
+  ])
+})
+
 /** Resolves with what broke a promise. */
 async function crashAgainAndAgain(index: RunIndex, run: string): Promise<readonly string[]> {
   const random = randomStream(1, run)
   const faults: string[] = []
   for (let kill = 1; kill <= KILLS_PER_RUN; kill += 1) {
-    const lines = await outputUntilKilled(run, random.integer(60))
+    const lines = await outputUntilKilled(programs.endless, run, random.integer(60))
     const [epoch, episodes] = (lines.at(-1) ?? '').split(' ').map(Number)
     if (epoch !== kill || episodes === undefined) {
       faults.push(`${run}: writer ${kill} did not get the run at once`)
@@ -73,7 +95,11 @@ async function lostEpisodes(
 }
 
 /** Starts a writer, waits until it has acknowledged something and then so many milliseconds, kills it. */
-async function outputUntilKilled(run: string, milliseconds: number): Promise<readonly string[]> {
+async function outputUntilKilled(
+  program: string,
+  run: string,
+  milliseconds: number,
+): Promise<readonly string[]> {
   const child = spawn(process.execPath, [program, folder, run], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -37,6 +37,8 @@ export interface FakeS3 {
   readonly requests: readonly FakeRequest[]
   /** May be exchanged while it runs. */
   options: FakeS3Options
+  /** Ends what is stalled. */
+  dropConnections(): void
   stop(): Promise<void>
 }
 
@@ -133,6 +135,7 @@ export async function startFakeS3(options: FakeS3Options = {}): Promise<FakeS3> 
     objects,
     requests,
     options,
+    dropConnections: () => server.closeAllConnections(),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util'
+
 import type { RunIndex } from '@tiltyard/core'
 import { s3RunIndex, type RequestReport, type S3RunIndexOptions } from '@tiltyard/run-index-s3'
 import { registerCases, runIndexCases } from '@tiltyard/testkit'
@@ -134,6 +136,101 @@ test('a stalled put is given up in time and sent again; episodes wait for nothin
   for (const event of stepEvents(0, 4)) await writer.append(event)
   await writer.flush()
   expect(await membersOf(index, 'one', 0)).toEqual([0, 1, 2, 3])
+})
+
+test('F66: with every tenth put stalled appends wait for nothing, and nothing is lost', async () => {
+  const prefix = freshPrefix()
+  let puts = 0
+  const stalled: string[] = []
+  fake.options = {
+    fault: ({ method, key }) => {
+      if (method !== 'PUT' || (puts += 1) % 10 !== 0) return undefined
+      stalled.push(key)
+      return 'stall'
+    },
+  }
+  const index = indexOn(prefix, { timeoutMs: 1_000 })
+  const writer = await index.claim(runRecord('one'), { expect: 'new' })
+  const steps = 12
+  for (let step = 0; step < steps; step += 1) {
+    for (const event of stepEvents(step, 3)) await writer.append(event)
+    await writer.flush()
+  }
+  await writer.close()
+  expect(stalled.length).toBeGreaterThanOrEqual(Math.floor((steps * 4) / 10))
+  for (let step = 0; step < steps; step += 1)
+    expect(await membersOf(index, 'one', step)).toEqual([0, 1, 2])
+})
+
+test('F66: while no put is answered at all, appends go on', async () => {
+  const prefix = freshPrefix()
+  const index = indexOn(prefix, { batchMs: 1 })
+  const writer = await index.claim(runRecord('one'), { expect: 'new' })
+  const stall = (key: string) => key.startsWith(`${prefix}/`)
+  fake.options = {
+    fault: ({ method, key }) => (method === 'PUT' && stall(key) ? 'stall' : undefined),
+  }
+  await writer.append(episodeEvent(0, 0))
+  await expect
+    .poll(() => fake.requests.some(({ key }) => key.includes(`${prefix}/one/outline/`)))
+    .toBe(true)
+  for (let member = 1; member < 100; member += 1) await writer.append(episodeEvent(0, member))
+  fake.options = {}
+  fake.dropConnections()
+  await writer.close()
+  expect(await membersOf(index, 'one', 0)).toHaveLength(100)
+})
+
+test('F64: no credential reaches an object, an error, a report or a log line, whatever goes wrong', async () => {
+  const secrets = ['SENTINEL-SECRET', 'SENTINEL-TOKEN']
+  const heard: unknown[] = []
+  const hear = (...said: unknown[]) => void heard.push(said)
+  const open = (prefix: string, options: Partial<S3RunIndexOptions> = {}) =>
+    indexOn(prefix, {
+      credentials: () => ({
+        accessKeyId: 'a',
+        secretAccessKey: 'SENTINEL-SECRET',
+        sessionToken: 'SENTINEL-TOKEN',
+      }),
+      patienceMs: 0,
+      onRequest: hear,
+      logger: { debug: hear, info: hear, warn: hear, error: hear },
+      ...options,
+    })
+  const faults: readonly Fault[] = [
+    { status: 400, code: 'ExpiredToken' },
+    { status: 403, code: 'SignatureDoesNotMatch' },
+    { status: 403, code: 'InvalidAccessKeyId' },
+    { status: 404, code: 'NoSuchBucket' },
+    { status: 301, code: 'PermanentRedirect' },
+    { status: 503, code: 'SlowDown' },
+    'reset',
+  ]
+  const failures: unknown[] = []
+  for (const fault of faults) {
+    fake.options = { fault: () => fault }
+    const index = open(freshPrefix())
+    await index.run('one').catch((error: unknown) => failures.push(error))
+    await index
+      .claim(runRecord('one'), { expect: 'new' })
+      .catch((error: unknown) => failures.push(error))
+    fake.options = {}
+    const writer = await index.claim(runRecord('one'), { expect: 'new' })
+    await writer.append(episodeEvent(0, 0))
+    fake.options = { fault: () => fault }
+    await writer.flush().catch((error: unknown) => failures.push(error))
+    fake.options = {}
+    await writer.close()
+  }
+  expect(failures).toHaveLength(faults.length * 3)
+  const told = inspect([failures, heard], { depth: Infinity, showHidden: true })
+  const stored = [...fake.objects].map(
+    ([key, { content }]) => `${key} ${content.toString('latin1')}`,
+  )
+  for (const secret of secrets) {
+    expect(told).not.toContain(secret)
+    expect(stored.filter((text) => text.includes(secret))).toEqual([])
+  }
 })
 
 test('a store that is away for good fails the flush, which says what is missing; later it goes on', async () => {
