@@ -14,10 +14,7 @@ import { assertions, told } from './src/verifiers.ts'
 const { defineBundle } = forUniverse<Store>()
 
 export const bundle = defineBundle({
-  check: async (load) => {
-    compatOf(load)
-    await checkFiles(load)
-  },
+  check: checkFiles,
   universe: async (load) => readStore(await benchmarkText(load, 'db.json')),
   system: readSystem,
   tools: async (load) => retailTools(await readToolSpecs(load), compatOf(load)),
@@ -29,11 +26,9 @@ export const bundle = defineBundle({
 })
 
 /** @throws ConfigError for a setting that there isn't. */
-function compatOf({ settings }: LoadContext): Compat {
-  const name = settings['compat']
+function compatOf({ settings: { compat: name = '' } }: LoadContext): Compat {
   const compat = compats.find((known) => known === name)
   if (compat !== undefined) return compat
-  throw new ConfigError('settings', [
-    { at: '', message: unknownName('compat', JSON.stringify(name), compats) },
-  ])
+  const given = typeof name === 'string' ? name : JSON.stringify(name)
+  throw new ConfigError('settings', [{ at: '', message: unknownName('compat', given, compats) }])
 }

@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from '@tiltyard/core'
 import { keyOf, lowerCase } from '../arguments.ts'
 import { pythonJson } from '../python-text.ts'
 import { emailKey, nameKey, type Store } from '../store.ts'
-import { findOrder, findUser, found, member, orderText, userText } from './records.ts'
+import { findOrder, findUser, found, member, orderText, recordText, userText } from './records.ts'
 
 type Read = (store: Store, args: JsonObject) => string
 
@@ -29,15 +29,14 @@ const itemDetails: Read = ({ products, index }, args) => {
 
 /** With its variants in the order of the file. */
 const productDetails: Read = ({ products, index }, args) => {
-  const { name, product_id, variants } = found(
-    member(products, args['product_id']!),
-    'Product not found',
-  )
-  const listed = index.listing[product_id]!.map(
-    (item) => `"${item}": ${pythonJson(variants[item] as unknown as JsonValue)}`,
-  )
-  const head = pythonJson({ name, product_id }).slice(0, -1)
-  return `${head}, "variants": {${listed.join(', ')}}}`
+  const product = found(member(products, args['product_id']!), 'Product not found')
+  return recordText(product, ({ name, product_id, variants }) => {
+    const listed = index.listing[product_id]!.map(
+      (item) => `"${item}": ${pythonJson(variants[item] as unknown as JsonValue)}`,
+    )
+    const head = pythonJson({ name, product_id }).slice(0, -1)
+    return `${head}, "variants": {${listed.join(', ')}}}`
+  })
 }
 
 const productTypes: Read = ({ products }) =>

@@ -23,10 +23,10 @@ export function findPayment({ payment_methods }: User, id: JsonValue): PaymentMe
   return found(member(payment_methods, id), 'Payment method not found')
 }
 
-/** A member that a record or table has itself. */
+/** A member that a record or table has itself; no id is called as what every object has, such as `constructor`. */
 export function member<T>(of: Readonly<Record<string, T>>, id: JsonValue): T | undefined {
   const key = keyOf(id)
-  return key !== undefined && Object.hasOwn(of, key) ? of[key] : undefined
+  return key === undefined || key in Object.prototype ? undefined : of[key]
 }
 
 export function found<T>(value: T | undefined, otherwise: string): T {
@@ -34,9 +34,20 @@ export function found<T>(value: T | undefined, otherwise: string): T {
   return value
 }
 
+/** Texts of records. These never change, and episodes share those that they don't write to: each is printed once. */
+const texts = new WeakMap<object, string>()
+
+export function recordText<T extends object>(record: T, print: (record: T) => string): string {
+  const known = texts.get(record)
+  if (known !== undefined) return known
+  const text = print(record)
+  texts.set(record, text)
+  return text
+}
+
 /** An order as the benchmark shows it: fields that it doesn't have yet as null. */
 export function orderText(order: Order): string {
-  return pythonJson(wholeOrder(order))
+  return recordText(order, () => pythonJson(wholeOrder(order)))
 }
 
 export function wholeOrder(order: Order): JsonValue {
@@ -55,5 +66,5 @@ export function wholeOrder(order: Order): JsonValue {
 }
 
 export function userText(user: User): string {
-  return pythonJson(user as unknown as JsonValue)
+  return recordText(user, () => pythonJson(user as unknown as JsonValue))
 }

@@ -26,12 +26,17 @@ export function loadTool(definition: ToolDefinition): LoadedTool {
     throw new Error(
       `tool "${name}": "parameters" must be a zod object or a JSON Schema of type "object"`,
     )
-  const validate = zod === undefined ? schemaCheck(name, schema) : zodCheck(zod)
+  const validate =
+    definition.ownChecks === true
+      ? undefined
+      : zod === undefined
+        ? schemaCheck(name, schema)
+        : zodCheck(zod)
   return {
     spec: { name, ...(description === undefined ? {} : { description }), parameters: schema },
     definition,
     check: async (args) => {
-      if (definition.ownChecks === true) return { args }
+      if (validate === undefined) return { args }
       const surplus = surplusArgument(args, schema)
       return surplus === undefined ? await validate(args) : { error: surplus }
     },

@@ -5,6 +5,7 @@ import {
   type JsonValue,
   type Logger,
   type PlayedCall,
+  type RandomStream,
   randomStream,
   type Sandbox,
   type StepContext,
@@ -14,12 +15,12 @@ import {
   type ToolCall,
   type ToolMessage,
   unknownName,
-  withDeadline,
 } from '@tiltyard/core'
 
 import { isToolError, type TaskFacts, type ToolResult } from '../author/tool.ts'
 import type { Bundle, LoadedTool } from '../bundle.ts'
 import type { UniverseState } from '../universe/universe.ts'
+import { bounded } from './bounded.ts'
 import { limitOutput } from './output-limit.ts'
 
 /** What the calls of one episode act on. */
@@ -103,20 +104,24 @@ export function episodeCalls(scope: CallScope): Calls {
     counts.set(name, count + 1)
     const { universe, release } = scope.universe.handle()
     try {
-      const result = await withDeadline(
-        (signal) => {
-          const work = (async () =>
-            await tool.definition.run(args as never, {
-              universe,
-              ...(scope.sandbox === undefined ? {} : { sandbox: scope.sandbox }),
-              task: scope.task,
-              now: scope.now,
-              random: randomStream(deriveSeed(scope.seed, 'tool', name, count)),
-              secrets: bundle.secrets,
-              signal,
-              log: scope.log,
-            }))()
-          started.push(work)
+      let random: RandomStream | undefined
+      const result = await bounded(
+        (signal): ToolResult | Promise<ToolResult> => {
+          const work = tool.definition.run(args as never, {
+            universe,
+            ...(scope.sandbox === undefined ? {} : { sandbox: scope.sandbox }),
+            task: scope.task,
+            now: scope.now,
+            get random() {
+              return (random ??= randomStream(deriveSeed(scope.seed, 'tool', name, count)))
+            },
+            secrets: bundle.secrets,
+            get signal() {
+              return signal()
+            },
+            log: scope.log,
+          })
+          if (work instanceof Promise) started.push(work)
           return work
         },
         {

@@ -1,4 +1,5 @@
 import {
+  after,
   type AssistantMessage,
   type EndReason,
   type Env,
@@ -168,17 +169,11 @@ export function bundleEnv(
     ended = reason
     await user?.close?.()
     if (running === undefined) return
-    const over = new AbortController()
-    const settled = running.settled().then(() => true)
-    const late = systemClock.sleep(END_GRACE_MS, over.signal).then(
-      () => false,
-      () => true,
-    )
-    if (!(await Promise.race([settled, late])))
+    await settledWithin(END_GRACE_MS, running.settled(), () =>
       log.warn('tool code still runs after its episode ended; it can write nothing any more', {
         task: task.id,
-      })
-    over.abort()
+      }),
+    )
   }
 
   async function score(signal: AbortSignal): Promise<EpisodeOutcome> {
@@ -222,6 +217,23 @@ export function bundleEnv(
     closing ??= (async () => await sandbox?.close())()
     await closing
   }
+}
+
+/** Waits for the work, or says that it is late. */
+async function settledWithin(
+  milliseconds: number,
+  work: Promise<void>,
+  late: () => void,
+): Promise<void> {
+  let callOff = () => {}
+  const isLate = new Promise<void>((resolve) => {
+    callOff = after(systemClock, milliseconds, () => {
+      late()
+      resolve()
+    })
+  })
+  await Promise.race([work, isLate])
+  callOff()
 }
 
 function sameNames(left: readonly string[], right: readonly string[]): boolean {

@@ -5,13 +5,13 @@ import {
   type Logger,
   type Message,
   type PlayedCall,
+  type RandomStream,
   randomStream,
   type Sandbox,
   type Score,
   StateError,
   summarizeError,
   TiltyardError,
-  withDeadline,
 } from '@tiltyard/core'
 
 import { isJudge, type Verdict, type VerifierContext } from '../author/verifier.ts'
@@ -19,6 +19,7 @@ import type { Bundle, LoadedStep } from '../bundle.ts'
 import type { Chat } from '../chat/chat.ts'
 import type { Task } from '../task.ts'
 import type { UniverseState } from '../universe/universe.ts'
+import { bounded } from './bounded.ts'
 import { factsOf } from './facts.ts'
 import { playGold } from './gold.ts'
 
@@ -77,8 +78,8 @@ async function runVerifier(
   const { bundle, task } = episode
   const verify = isJudge(step.verifier) ? step.verifier.judge : step.verifier
   try {
-    const verdict = await withDeadline(
-      async (inner) => await verify(contextOf(episode, step, inner)),
+    const verdict = await bounded(
+      (inner): Verdict | Promise<Verdict> => verify(contextOf(episode, step, inner)),
       { waitingFor: `verifier "${step.name}"`, milliseconds: bundle.limits.verifierMs, signal },
     )
     return scoreOf(verdict)
@@ -94,9 +95,14 @@ async function runVerifier(
   }
 }
 
-function contextOf(episode: EndedEpisode, step: LoadedStep, signal: AbortSignal): VerifierContext {
+function contextOf(
+  episode: EndedEpisode,
+  step: LoadedStep,
+  signal: () => AbortSignal,
+): VerifierContext {
   const { bundle, task, end, messages, replies, calls, universe, sandbox, seed, chats, log } =
     episode
+  let random: RandomStream | undefined
   return {
     task: { ...factsOf(task), expect: task.expect ?? {} },
     options: step.options,
@@ -114,11 +120,15 @@ function contextOf(episode: EndedEpisode, step: LoadedStep, signal: AbortSignal)
     gold: () => {
       if (task.gold === undefined)
         throw new StateError(`the step needs the task's gold, and the task "${task.id}" has none`)
-      return playGold(bundle, task, { seed, signal })
+      return playGold(bundle, task, { seed, signal: signal() })
     },
-    random: randomStream(seed, 'verifier', step.name),
+    get random() {
+      return (random ??= randomStream(seed, 'verifier', step.name))
+    },
     chats,
-    signal,
+    get signal() {
+      return signal()
+    },
     log,
   }
 }

@@ -25,19 +25,26 @@ export type Draft<T> = JsonValue extends T
 interface Node {
   readonly source: Members
   readonly parent: Node | undefined
+  readonly session: Session
   readonly isWide: boolean
   readonly proxy: object
   /** Members with their changes: of wide objects the edits alone, of others a copy; undefined until something is written. */
   edits: Map<string, unknown> | undefined
   copy: Record<string, unknown> | undefined
   /** Nodes of members that were asked for and still stand where they stood. */
-  readonly children: Map<string, Node>
+  children: Map<string, Node> | undefined
   isChanged: boolean
   /** What became of it; `settling` while that is being found out. */
   settled: (JsonValue & object) | 'settling' | undefined
 }
 
 const nodeKey: unique symbol = Symbol('node')
+
+/** One change. */
+interface Session {
+  readonly wide: WeakSet<object>
+  isOver: boolean
+}
 
 /**
  * The state after a change, and what the change returned. The state given is untouched, and all that was not written to is
@@ -50,8 +57,8 @@ export function changed<Result>(
   wide: WeakSet<object>,
   change: (draft: object) => Result,
 ): { readonly state: JsonValue & object; readonly result: Result } {
-  const session = { isOver: false }
-  const root = createNode(state as Members, undefined, wide, session)
+  const session: Session = { wide, isOver: false }
+  const root = createNode(state as Members, undefined, session)
   try {
     const result = change(root.proxy)
     const node = nodeOf(result)
@@ -65,57 +72,67 @@ export function changed<Result>(
   }
 }
 
-function createNode(
-  source: Members,
-  parent: Node | undefined,
-  wide: WeakSet<object>,
-  session: { readonly isOver: boolean },
-): Node {
+function createNode(source: Members, parent: Node | undefined, session: Session): Node {
   const overlay = overlayOf(source)
-  const isList = Array.isArray(source)
-  const check = () => {
-    if (session.isOver) throw new StateError('a draft was used after its update had ended')
-  }
+  const shell: Shell = Array.isArray(source) ? [] : {}
   const node: Node = {
     source,
     parent,
-    isWide: overlay !== undefined || wide.has(source),
-    proxy: new Proxy(isList ? [] : {}, {
-      get: (_, key) => {
-        if (key === nodeKey) return node
-        check()
-        if (typeof key === 'symbol' || !has(node, key)) return Reflect.get(isList ? [] : {}, key)
-        return readMember(node, key, (member) => createNode(member, node, wide, session))
-      },
-      has: (_, key) =>
-        typeof key === 'string' && (has(node, key) || Reflect.has(isList ? [] : {}, key)),
-      ownKeys: () => {
-        check()
-        return isList ? Reflect.ownKeys(current(node)) : keys(node)
-      },
-      getOwnPropertyDescriptor: (target, key) => {
-        if (typeof key === 'symbol' || !has(node, key)) return undefined
-        const isLength = isList && key === 'length'
-        const value: unknown = Reflect.get(node.proxy, key)
-        return { value, writable: true, enumerable: !isLength, configurable: !isLength }
-      },
-      set: (_, key, value) => {
-        check()
-        return typeof key === 'string' && write(node, key, value)
-      },
-      defineProperty: (_, key, { value }) => typeof key === 'string' && write(node, key, value),
-      deleteProperty: (_, key) => {
-        check()
-        return typeof key === 'string' && write(node, key, removed)
-      },
-    }),
+    session,
+    isWide: overlay !== undefined || session.wide.has(source),
+    proxy: new Proxy(shell, handler),
     edits: undefined,
     copy: undefined,
-    children: new Map(),
+    children: undefined,
     isChanged: false,
     settled: undefined,
   }
+  shell[nodeKey] = node
   return node
+}
+
+/** What a proxy stands on: an empty object or list, so that it is taken for one, with its node. */
+type Shell = object & { [nodeKey]?: Node }
+
+/** One for all proxies: a change opens many, and closures of their own would be most of their cost. */
+const handler: ProxyHandler<Shell> = {
+  get: (shell, key) => {
+    const node = shell[nodeKey]!
+    if (key === nodeKey) return node
+    checkOpen(node)
+    if (typeof key === 'symbol' || !has(node, key)) return Reflect.get(shell, key)
+    return readMember(node, key)
+  },
+  has: (shell, key) =>
+    typeof key === 'string' && (has(shell[nodeKey]!, key) || Reflect.has(shell, key)),
+  ownKeys: (shell) => {
+    const node = shell[nodeKey]!
+    checkOpen(node)
+    return Array.isArray(shell) ? Reflect.ownKeys(current(node)) : keys(node)
+  },
+  getOwnPropertyDescriptor: (shell, key) => {
+    const node = shell[nodeKey]!
+    if (typeof key === 'symbol' || !has(node, key)) return undefined
+    const isLength = Array.isArray(shell) && key === 'length'
+    const value: unknown = Reflect.get(node.proxy, key)
+    return { value, writable: true, enumerable: !isLength, configurable: !isLength }
+  },
+  set: (shell, key, value) => {
+    const node = shell[nodeKey]!
+    checkOpen(node)
+    return typeof key === 'string' && write(node, key, value)
+  },
+  defineProperty: (shell, key, { value }) =>
+    typeof key === 'string' && write(shell[nodeKey]!, key, value),
+  deleteProperty: (shell, key) => {
+    const node = shell[nodeKey]!
+    checkOpen(node)
+    return typeof key === 'string' && write(node, key, removed)
+  },
+}
+
+function checkOpen({ session }: Node): void {
+  if (session.isOver) throw new StateError('a draft was used after its update had ended')
 }
 
 function nodeOf(value: unknown): Node | undefined {
@@ -143,29 +160,33 @@ function keys(node: Node): string[] {
   return node.isWide ? overlayKeys(overlaid(node)) : Object.keys(current(node))
 }
 
-function readMember(node: Node, key: string, open: (member: Members) => Node): unknown {
-  const child = node.children.get(key)
+function readMember(node: Node, key: string): unknown {
+  const child = node.children?.get(key)
   if (child !== undefined) return child.proxy
   const value: unknown = node.isWide
     ? memberOf(overlaid(node), key)
     : Reflect.get(current(node), key)
   // What the change itself put in is not copied: it is the change's own until it ends.
-  if (!isSettled(value)) return value
-  const opened = open(value as Members)
+  if (!isSettled(value, node.session)) return value
+  const opened = createNode(value as Members, node, node.session)
+  node.children ??= new Map()
   node.children.set(key, opened)
   return opened.proxy
 }
 
 /** Whether a value is an object of the state as it was: frozen, or an overlay. */
-function isSettled(value: unknown): value is object {
-  if (typeof value !== 'object' || value === null || nodeOf(value) !== undefined) return false
+function isSettled(value: unknown, { wide }: Session): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  // Whether a table is frozen, V8 finds out entry by entry.
+  if (wide.has(value)) return true
+  if (nodeOf(value) !== undefined) return false
   return overlayOf(value) !== undefined || Object.isFrozen(value)
 }
 
 function write(node: Node, key: string, value: unknown): boolean {
   const isGone = value === removed || (value === undefined && !Array.isArray(node.source))
   if (!isGone) checkScalar(value)
-  node.children.delete(key)
+  node.children?.delete(key)
   if (node.isWide) {
     node.edits ??= new Map(overlaid(node).edits)
     node.edits.set(key, isGone ? removed : value)
@@ -205,11 +226,12 @@ function settleWide(node: Node): Members {
   const { base, edits } = overlaid(node)
   const settled = new Map<string, JsonValue | typeof removed>()
   for (const [key, value] of edits) {
-    const final = value === removed ? removed : settle(value)
+    const final = value === removed ? removed : settle(value, node.session)
     const wasThere = Object.hasOwn(base, key)
     if (final === removed ? wasThere : !wasThere || base[key] !== final) settled.set(key, final)
   }
-  for (const [key, child] of node.children) if (child.isChanged) settled.set(key, settleNode(child))
+  for (const [key, child] of node.children ?? [])
+    if (child.isChanged) settled.set(key, settleNode(child))
   return settled.size === 0 ? base : overlayObject(base, settled)
 }
 
@@ -217,23 +239,23 @@ function settleCopy(node: Node): JsonValue & object {
   const source: object = node.source
   const copy =
     node.copy ?? ((Array.isArray(source) ? [...source] : { ...source }) as Record<string, unknown>)
-  for (const [key, child] of node.children) if (child.isChanged) copy[key] = settleNode(child)
-  return settle(copy) as JsonValue & object
+  for (const [key, child] of node.children ?? []) if (child.isChanged) copy[key] = settleNode(child)
+  return settle(copy, node.session) as JsonValue & object
 }
 
 /** A value as a state keeps it: drafts replaced by what became of them, what is new checked and frozen. */
-function settle(value: unknown): JsonValue {
+function settle(value: unknown, session: Session): JsonValue {
   checkScalar(value)
   if (typeof value !== 'object' || value === null) return value as JsonValue
   const node = nodeOf(value)
   if (node !== undefined) return settleNode(node)
-  if (isSettled(value)) return value as JsonValue
+  if (isSettled(value, session)) return value as JsonValue
   const members = value as Record<string, unknown>
   for (const key of Object.keys(members)) {
     const member = members[key]
     if (member === undefined && !Array.isArray(value)) delete members[key]
     else if (typeof member === 'object' && member !== null) {
-      const settled = settle(member)
+      const settled = settle(member, session)
       if (settled !== member) members[key] = settled
     } else checkScalar(member)
   }
