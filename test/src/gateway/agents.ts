@@ -31,37 +31,39 @@ interface Question {
 /** An agent of a few lines: asks, runs the tools that the model calls, and gives its last words. */
 export type SmallAgent = (question: Question) => Promise<string>
 
-/** The official client, with a loop by hand. */
-const openaiAgent: SmallAgent = async ({ model, prompt, tools, stream, signal, onText }) => {
-  const client = new OpenAI({ baseURL: model.baseURL, apiKey: model.apiKey, fetch: model.fetch })
-  const messages: ChatCompletionMessageParam[] = [{ role: 'user', content: prompt }]
-  const request = {
-    model: model.name,
-    messages,
-    tools: tools.map(({ name, description, parameters }) => ({
-      type: 'function' as const,
-      function: { name, description, parameters: z.toJSONSchema(parameters) },
-    })),
-  }
-  for (;;) {
-    const options = signal === undefined ? {} : { signal }
-    const running = stream ? client.chat.completions.stream(request, options) : undefined
-    if (onText !== undefined) running?.on('content', onText)
-    const completion =
-      (await running?.finalChatCompletion()) ??
-      (await client.chat.completions.create(request, options))
-    const { message } = completion.choices[0]!
-    messages.push(message)
-    const calls = message.tool_calls ?? []
-    if (calls.length === 0) return message.content ?? ''
-    for (const call of calls) {
-      if (call.type !== 'function') continue
-      const wanted = tools.find(({ name }) => name === call.function.name)!
-      const content = wanted.run(JSON.parse(call.function.arguments) as Record<string, unknown>)
-      messages.push({ role: 'tool', tool_call_id: call.id, content })
+/** The official client, of this major or a later one, with a loop by hand. */
+export const openaiAgent =
+  (Client: typeof OpenAI): SmallAgent =>
+  async ({ model, prompt, tools, stream, signal, onText }) => {
+    const client = new Client({ baseURL: model.baseURL, apiKey: model.apiKey, fetch: model.fetch })
+    const messages: ChatCompletionMessageParam[] = [{ role: 'user', content: prompt }]
+    const request = {
+      model: model.name,
+      messages,
+      tools: tools.map(({ name, description, parameters }) => ({
+        type: 'function' as const,
+        function: { name, description, parameters: z.toJSONSchema(parameters) },
+      })),
+    }
+    for (;;) {
+      const options = signal === undefined ? {} : { signal }
+      const running = stream ? client.chat.completions.stream(request, options) : undefined
+      if (onText !== undefined) running?.on('content', onText)
+      const completion =
+        (await running?.finalChatCompletion()) ??
+        (await client.chat.completions.create(request, options))
+      const { message } = completion.choices[0]!
+      messages.push(message)
+      const calls = message.tool_calls ?? []
+      if (calls.length === 0) return message.content ?? ''
+      for (const call of calls) {
+        if (call.type !== 'function') continue
+        const wanted = tools.find(({ name }) => name === call.function.name)!
+        const content = wanted.run(JSON.parse(call.function.arguments) as Record<string, unknown>)
+        messages.push({ role: 'tool', tool_call_id: call.id, content })
+      }
     }
   }
-}
 
 async function aiSdk(model: LanguageModel, question: Question): Promise<string> {
   const { prompt, stream, signal, onText } = question
@@ -164,7 +166,7 @@ const langgraphAgent: SmallAgent = async ({ model, prompt, tools, stream, signal
 }
 
 export const smallAgents = {
-  openai: openaiAgent,
+  openai: openaiAgent(OpenAI),
   'AI SDK, openai-compatible': aiSdkCompatibleAgent,
   'AI SDK, openai (Responses)': aiSdkOpenaiAgent,
   'Agents SDK (Responses)': agentsSdkAgent,
