@@ -21,37 +21,33 @@ function newFolder(): string {
   return folder
 }
 
+/** When a life ends: so many milliseconds after one of its lines, counted from 1. */
+interface Death {
+  readonly line: number
+  readonly milliseconds: number
+}
+
 interface Life {
   /** Lines that the trainer wrote: what it was told is durable. */
   readonly lines: readonly string[]
   readonly ended: 'killed' | 'done'
-  /** Milliseconds from its first line to its end. */
-  readonly ms: number
 }
 
-/** A life of the trainer, ended with SIGKILL so many milliseconds after its first line, unless it came to its end before. */
-async function live(folder: string, killAfter?: number): Promise<Life> {
-  const child = spawn(process.execPath, ['--import', 'tsx', program, folder], {
+/** A life of the trainer, ended with SIGKILL unless it came to its end before. */
+async function live(folder: string, death?: Death): Promise<Life> {
+  const moment = death === undefined ? [] : [death.line, death.milliseconds].map(String)
+  const child = spawn(process.execPath, ['--import', 'tsx', program, folder, ...moment], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let text = ''
   let complaint = ''
-  let begun: number | undefined
-  let timer: NodeJS.Timeout | undefined
   child.stderr.setEncoding('utf8').on('data', (more: string) => (complaint += more))
-  child.stdout.setEncoding('utf8').on('data', (more: string) => {
-    text += more
-    if (begun !== undefined) return
-    begun = performance.now()
-    if (killAfter !== undefined) timer = setTimeout(() => child.kill('SIGKILL'), killAfter)
-  })
+  child.stdout.setEncoding('utf8').on('data', (more: string) => (text += more))
   const [code, signal] = await closeOf(child)
-  clearTimeout(timer)
   if (signal === null && code !== 0) throw new Error(`the trainer ended with ${code}: ${complaint}`)
   // The last line of a killed process may be half of one.
   const lines = text.split('\n').slice(0, -1)
-  const ms = performance.now() - (begun ?? performance.now())
-  return { lines, ended: signal === null ? 'done' : 'killed', ms }
+  return { lines, ended: signal === null ? 'done' : 'killed' }
 }
 
 async function closeOf(child: ChildProcess): Promise<[number | null, NodeJS.Signals | null]> {
@@ -109,19 +105,24 @@ describe(`a trainer that is killed at ${KILLS} random moments`, () => {
     const life = await live(undisturbed)
     whole = results(undisturbed, life)
     wholeEpisodes = await episodesIn(undisturbed)
-    // Two at a time, as there are cores; each draws its own moments.
+    // Two at a time, as there are cores; each draws its own moments: half of them at a line, half some time later.
     const workers = [0, 1].map(async (worker) => {
-      const random = randomStream(worker, 'kills')
-      while (survivors.flatMap(killsOf).length < KILLS) {
+      for (let kills = 0, number = 0; kills < KILLS / 2; number += 1) {
+        const random = randomStream(worker, `kills of ${number}`)
+        const draw = (): Death => ({
+          line: 1 + random.integer(life.lines.length - 1),
+          milliseconds: random.next() < 0.5 ? 0 : Math.ceil(40 * random.next()),
+        })
         const lives: Life[] = []
         const survivor = { folder: newFolder(), lives }
         survivors.push(survivor)
-        do lives.push(await live(survivor.folder, random.next() * life.ms))
+        do lives.push(await live(survivor.folder, draw()))
         while (lives.at(-1)!.ended === 'killed')
+        kills += lives.length - 1
       }
     })
     await Promise.all(workers)
-  }, 300_000)
+  })
 
   afterAll(() => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true })
@@ -155,6 +156,6 @@ describe(`a trainer that is killed at ${KILLS} random moments`, () => {
     const inWarmStart = killed.filter(({ lines }) => lines.at(-1)?.startsWith('warm') === true)
     const inTraining = killed.filter(({ lines }) => lines.at(-1)?.startsWith('step') === true)
     expect(inWarmStart.length).toBeGreaterThan(0)
-    expect(inTraining.length).toBeGreaterThan(5)
+    expect(inTraining.length).toBeGreaterThan(0)
   })
 })
