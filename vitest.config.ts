@@ -5,11 +5,11 @@ import { defineConfig } from 'vitest/config'
 const conditions = ['@tiltyard/source', ...defaultServerConditions]
 
 // For hangs only: no test fails because a machine is slow, or busy.
-const patience = {
-  testTimeout: 900_000,
-  hookTimeout: 900_000,
+const patience = (minutes: number) => ({
+  testTimeout: minutes * 60_000,
+  hookTimeout: minutes * 60_000,
   expect: { poll: { timeout: 60_000 } },
-}
+})
 
 export default defineConfig({
   test: {
@@ -21,7 +21,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['{packages,apps}/*/test/**/*.test.ts'],
-          ...patience,
+          ...patience(5),
         },
       },
       // No source condition: these tests see what users get, so they need a build.
@@ -30,7 +30,7 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/src/**/*.test.ts'],
           globalSetup: 'test/support/pack.ts',
-          ...patience,
+          ...patience(15),
         },
       },
     ],
