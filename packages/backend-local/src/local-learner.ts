@@ -3,6 +3,7 @@ import {
   checkDatum,
   checkOptions,
   DataError,
+  missingData,
   StateError,
   UnsupportedError,
   type Datum,
@@ -52,8 +53,33 @@ export function localLearner({
 }: LocalLearnerOptions): Learner {
   let steps = from
   let closed = false
+  // Of forward-backwards: those refused here and those that failed in the worker; of both, those whose callers were told.
+  let refused = 0
+  let toldRefused = 0
+  let toldFailed = 0
   const checkOpen = () => {
     if (closed) throw new StateError('the learner is closed')
+  }
+  const checkedData = (data: readonly Datum[], loss: Loss, backward: boolean): PackedData => {
+    try {
+      checkData(data, loss, shape)
+      return packData(data, loss)
+    } catch (error) {
+      if (backward) {
+        refused += 1
+        // After this turn of the event loop its caller has the rejection.
+        void Promise.resolve().then(() => (toldRefused += 1))
+      }
+      throw error
+    }
+  }
+  const request = async (...args: Parameters<typeof host.request<'forward'>>) => {
+    try {
+      return await host.request(...args)
+    } catch (error) {
+      if (args[1].backward) toldFailed += 1
+      throw error
+    }
   }
   const score = async (
     data: readonly Datum[],
@@ -61,9 +87,8 @@ export function localLearner({
     backward: boolean,
   ): Promise<LossResult> => {
     checkOpen()
-    checkData(data, loss, shape)
-    const packed = packData(data, loss)
-    const { logprobs, ...result } = await host.request(
+    const packed = checkedData(data, loss, backward)
+    const { logprobs, ...result } = await request(
       'forward',
       { learner: id, data: packed, loss, backward },
       { transfer: buffersOf(packed) },
@@ -88,7 +113,12 @@ export function localLearner({
     async optimStep(adam) {
       checkOpen()
       const settings = checkOptions('optimStep', adamSchema, adam)
-      const { step, gradientNorm } = await host.request('step', { learner: id, adam: settings })
+      if (refused > toldRefused) throw missingData()
+      const { step, gradientNorm } = await host.request('step', {
+        learner: id,
+        adam: settings,
+        knownFailures: toldFailed,
+      })
       steps = step
       return { metrics: { grad_norm: gradientNorm } }
     },

@@ -2,6 +2,7 @@ import {
   DataError,
   StateError,
   checkDatum,
+  createStepGuard,
   type Datum,
   type Learner,
   type Loss,
@@ -40,6 +41,8 @@ export function tinkerLearner(parts: TinkerLearnerParts): Learner {
     if (closing !== undefined) throw new StateError('the learner is closed')
   }
 
+  const guard = createStepGuard()
+
   const run = async (data: readonly Datum[], loss: Loss, how: 'forward' | 'forwardBackward') => {
     checkOpen()
     if (data.length === 0) throw new DataError('no data given')
@@ -59,13 +62,18 @@ export function tinkerLearner(parts: TinkerLearnerParts): Learner {
       return made
     },
     forward: (data, loss) => run(data, loss, 'forward'),
-    forwardBackward: (data, loss) => run(data, loss, 'forwardBackward'),
+    forwardBackward: (data, loss) => guard.follow(run(data, loss, 'forwardBackward')),
     async optimStep(adam) {
       checkOpen()
       asked += 1
-      const metrics = await model.optimStep(adam)
-      made += 1
-      return { metrics }
+      try {
+        const metrics = await model.optimStep(adam, guard.expect())
+        made += 1
+        return { metrics }
+      } catch (error) {
+        asked -= 1
+        throw error
+      }
     },
     async save(checkpoint, { ttlSeconds } = {}) {
       checkOpen()

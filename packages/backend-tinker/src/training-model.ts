@@ -58,8 +58,8 @@ export interface TrainingModel {
     data: readonly WireDatum[],
     loss: (logprobs: readonly Float32Array[]) => CustomLossResult,
   ): Promise<ForwardBackwardOutput>
-  /** Metrics, if the service gives any. */
-  optimStep(adam: AdamParams): Promise<Readonly<Record<string, number>>>
+  /** Metrics, if the service gives any. `check` is called when its turn has come; when it throws, nothing is sent. */
+  optimStep(adam: AdamParams, check?: () => void): Promise<Readonly<Record<string, number>>>
   /** Weights and optimizer; gives their path. */
   saveWeights(name: string, settings?: SaveSettings): Promise<string>
   /** Weights for sampling, kept under a path. */
@@ -94,21 +94,29 @@ export function createTrainingModel(parts: TrainingModelParts, lastNumber = 0): 
   const inTurn = <T>(
     operation: string,
     submit: (within: AbortSignal) => Promise<() => Promise<T>>,
+    check?: () => void,
   ) =>
     withDeadline(
       async (within) => {
         const before = turn
+        let isRefused = false
         const submitted = before.then(async () => {
           if (broken !== undefined)
             throw new StateError(
               `can't ${operation}: an earlier call of this model failed (${broken.message}); go on from its last checkpoint`,
               { cause: broken },
             )
+          try {
+            check?.()
+          } catch (error) {
+            isRefused = true
+            throw error
+          }
           return submit(within)
         })
         turn = submitted.catch((error: unknown) => {
           // Refused before it got a number: the order stands.
-          if (!TiltyardError.is(error, 'DATA')) broken ??= asTiltyardError(error)
+          if (!isRefused && !TiltyardError.is(error, 'DATA')) broken ??= asTiltyardError(error)
         })
         const wait = await submitted
         return wait()
@@ -206,22 +214,26 @@ export function createTrainingModel(parts: TrainingModelParts, lastNumber = 0): 
     path: string,
     fields: () => object,
     fromJson: (value: never) => T,
-    conflict?: 'refuse',
+    { conflict, check }: { readonly conflict?: 'refuse'; readonly check?: () => void } = {},
   ) =>
-    inTurn(operation, (within) => {
-      const body = JSON.stringify({ model_id: id, seq_id: (number += 1), ...fields() })
-      return post(
-        {
-          operation,
-          type,
-          path,
-          body: () => body,
-          fromJson,
-          ...(conflict !== undefined && { conflict }),
-        },
-        within,
-      )
-    })
+    inTurn(
+      operation,
+      (within) => {
+        const body = JSON.stringify({ model_id: id, seq_id: (number += 1), ...fields() })
+        return post(
+          {
+            operation,
+            type,
+            path,
+            body: () => body,
+            fromJson,
+            ...(conflict !== undefined && { conflict }),
+          },
+          within,
+        )
+      },
+      check,
+    )
 
   return {
     id,
@@ -255,13 +267,14 @@ export function createTrainingModel(parts: TrainingModelParts, lastNumber = 0): 
         }
       })
     },
-    optimStep: (adam) =>
+    optimStep: (adam, check) =>
       call(
         'step the optimizer',
         'OptimStep',
         '/optim_step',
         () => ({ adam_params: adamFields(adam), type: 'optim_step' }),
         ({ metrics }: { metrics?: Readonly<Record<string, number>> | null }) => metrics ?? {},
+        check === undefined ? {} : { check },
       ),
     saveWeights: (name, settings = {}) =>
       call(
@@ -275,7 +288,7 @@ export function createTrainingModel(parts: TrainingModelParts, lastNumber = 0): 
           type: 'save_weights',
         }),
         ({ path }: { path: string }) => path,
-        'refuse',
+        { conflict: 'refuse' },
       ),
     saveWeightsForSampler: (name, settings = {}) =>
       call(
@@ -284,7 +297,7 @@ export function createTrainingModel(parts: TrainingModelParts, lastNumber = 0): 
         '/save_weights_for_sampler',
         () => ({ path: name, ...saveFields(settings), type: 'save_weights_for_sampler' }),
         ({ path }: { path: string }) => path,
-        'refuse',
+        { conflict: 'refuse' },
       ),
     openSampler: () =>
       call(

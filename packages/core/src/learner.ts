@@ -15,7 +15,10 @@ export interface Learner extends Contract<'learner/1'> {
   forward(data: readonly Datum[], loss: Loss): Promise<LossResult>
   /** Adds this data's gradient to those already there. Rejects, and adds nothing, when a datum is wrong or the gradient isn't finite. */
   forwardBackward(data: readonly Datum[], loss: Loss): Promise<LossResult>
-  /** One AdamW step with the accumulated gradients, which are then zero. */
+  /**
+   * One AdamW step with the accumulated gradients, which are then zero. Rejects, and changes nothing, when a forwardBackward fails
+   * that was unanswered at this call: no step without its data. Whoever was told of the failure may step without it.
+   */
   optimStep(adam: AdamParams): Promise<OptimResult>
   /** Weights and optimizer under a name, whole before it resolves. */
   save(name: string, options?: SaveOptions): Promise<CheckpointRef>

@@ -228,21 +228,27 @@ export function learnerCases(options: LearnerCasesOptions): readonly Conformance
     ),
 
     promise(
-      'a refused call doesn’t hold up those behind it',
+      'F45: no step is made whose data failed, and nothing behind it is held up',
       ['cross_entropy'],
       async (learner) => {
         const [good, other] = data(2, 1_300, crossEntropy) as [Datum, Datum]
+        const before = await seen(learner)
         const calls = [
           learner.forwardBackward([good], crossEntropy),
           learner.forwardBackward([{ ...other, targets: other.targets.slice(1) }], crossEntropy),
           learner.optimStep(adam),
+          learner.forward([good], crossEntropy),
         ]
         const outcomes = await Promise.allSettled(calls)
         assert.deepEqual(
           outcomes.map(({ status }) => status),
-          ['fulfilled', 'rejected', 'fulfilled'],
+          ['fulfilled', 'rejected', 'rejected', 'fulfilled'],
         )
-        assert.equal(learner.steps, 1)
+        await refused(() => calls[2]!, ['STATE'], 'the step')
+        assert.equal(learner.steps, 0)
+        near(await seen(learner), before, tolerance, 'after the step that was not made')
+        await learner.optimStep(adam)
+        assert.equal(learner.steps, 1, 'a step after its caller was told')
       },
     ),
 

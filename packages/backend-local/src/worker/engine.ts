@@ -1,6 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
 
-import { NotFoundError, StateError, TiltyardError, type TokenLogprob } from '@tiltyard/core'
+import {
+  missingData,
+  NotFoundError,
+  StateError,
+  TiltyardError,
+  type TokenLogprob,
+} from '@tiltyard/core'
 
 import { folderCheckpoints } from '../checkpoint/store.ts'
 import { createTrainer, TrainingFault, type Trainer, type TrainerState } from '../learn/trainer.ts'
@@ -24,6 +30,8 @@ interface OpenLearner {
   readonly model: string
   readonly lora: LoraShape | undefined
   readonly trainer: Trainer
+  /** Forward-backwards that failed. */
+  failures: number
 }
 
 interface OpenPolicy {
@@ -138,15 +146,26 @@ export function createEngine(setup: WorkerSetup, post: (message: FromWorker) => 
           microBatchTokens,
           state,
         })
-        learners.set(learner, { model, lora, trainer })
+        learners.set(learner, { model, lora, trainer, failures: 0 })
         return { steps: state.step }
       }),
     forward: ({ learner, data, loss, backward }) =>
       inLine(async () => {
-        const { trainer } = learnerOf(learner)
-        return await (backward ? trainer.forwardBackward(data, loss) : trainer.forward(data, loss))
+        const open = learnerOf(learner)
+        if (!backward) return await open.trainer.forward(data, loss)
+        try {
+          return await open.trainer.forwardBackward(data, loss)
+        } catch (error) {
+          open.failures += 1
+          throw error
+        }
       }),
-    step: ({ learner, adam }) => inLine(async () => learnerOf(learner).trainer.step(adam)),
+    step: ({ learner, adam, knownFailures }) =>
+      inLine(async () => {
+        const { trainer, failures } = learnerOf(learner)
+        if (failures > knownFailures) throw missingData()
+        return trainer.step(adam)
+      }),
     save: ({ learner, name }) =>
       inLine(async () => {
         const { model, lora, trainer } = learnerOf(learner)

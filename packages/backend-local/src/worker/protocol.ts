@@ -61,6 +61,8 @@ export interface Requests {
     readonly in: {
       readonly learner: number
       readonly adam: AdamSettings & { readonly clipNorm: number }
+      /** Failed forward-backwards that the caller knows of. */
+      readonly knownFailures: number
     }
     readonly out: StepResult
   }

@@ -3,6 +3,7 @@ import {
   StateError,
   adamDefaults,
   checkDatum,
+  createStepGuard,
   promptIds,
   createPrompt,
   type AdamParams,
@@ -43,12 +44,13 @@ export function bigramLearner(parts: BigramLearnerParts): Learner {
   let state: LearnerState = loaded ?? { table: base, steps: 0 }
   if (optimizer === false) state = { table: state.table, steps: state.steps }
   let gradient = new Float64Array(base.values.length)
+  const guard = createStepGuard()
   let closed = false
   let tail: Promise<unknown> = Promise.resolve()
 
   /** Runs calls one after the other, in the order in which they were made. */
-  const inOrder = async <T>(work: () => T): Promise<T> => {
-    if (closed) throw new StateError('the learner is closed')
+  const inOrder = <T>(work: () => T): Promise<T> => {
+    if (closed) return Promise.reject(new StateError('the learner is closed'))
     const result = tail.then(work)
     tail = result.catch(() => {})
     return result
@@ -84,22 +86,27 @@ export function bigramLearner(parts: BigramLearnerParts): Learner {
     },
     forward: (data, loss) => inOrder(() => evaluate(data, loss).result),
     forwardBackward: (data, loss) =>
-      inOrder(() => {
-        const { result, gradients } = evaluate(data, loss)
-        const sum = gradient.map((value, at) =>
-          gradients.reduce((whole, part) => whole + part[at]!, value),
-        )
-        if (!sum.every(Number.isFinite)) throw new DataError('the gradient is not finite')
-        gradient = sum
-        return result
-      }),
-    optimStep: (adam) =>
-      inOrder(() => {
+      guard.follow(
+        inOrder(() => {
+          const { result, gradients } = evaluate(data, loss)
+          const sum = gradient.map((value, at) =>
+            gradients.reduce((whole, part) => whole + part[at]!, value),
+          )
+          if (!sum.every(Number.isFinite)) throw new DataError('the gradient is not finite')
+          gradient = sum
+          return result
+        }),
+      ),
+    optimStep: (adam) => {
+      const checkData = guard.expect()
+      return inOrder(() => {
+        checkData()
         const norm = Math.hypot(...gradient)
         state = adamStep(state, gradient, norm, adam)
         gradient = new Float64Array(gradient.length)
         return { metrics: { grad_norm: norm } }
-      }),
+      })
+    },
     save: (name) => inOrder(() => parts.save(state, name, 'training')),
     publish: ({ name, step } = {}) =>
       inOrder(() => {
