@@ -1,9 +1,13 @@
 import { chromium, type Browser } from 'playwright-core'
 
+/** For what never comes: a busy machine draws a page late. */
+const PATIENCE_MS = 300_000
+
 /** Opens Debian's Chromium, with nothing that calls home. */
-export function launchBrowser(executablePath: string): Promise<Browser> {
-  return chromium.launch({
+export async function launchBrowser(executablePath: string): Promise<Browser> {
+  const browser = await chromium.launch({
     executablePath,
+    timeout: PATIENCE_MS,
     args: [
       '--no-sandbox',
       '--disable-gpu',
@@ -14,4 +18,6 @@ export function launchBrowser(executablePath: string): Promise<Browser> {
       '--disable-sync',
     ],
   })
+  browser.on('context', (context) => context.setDefaultTimeout(PATIENCE_MS))
+  return browser
 }

@@ -22,7 +22,7 @@ describeWith(retailData, 'retail by conversation', (data) => {
   let bundle: Bundle
   beforeAll(async () => {
     bundle = await loadRetail(data)
-  }, 120_000)
+  })
 
   const player = (replies: readonly AssistantMessage[]) => {
     let next = 0

@@ -50,7 +50,7 @@ describe.skipIf(openai7 === undefined)(
   `openai 7${openai7 === undefined ? ' (needs Node 22; CI runs it on Node 24)' : ''}`,
   () => {
     clientTests(openai7 ?? smallAgents.openai)
-    test('learns as every other client does', { timeout: 300_000 }, async () => {
+    test('learns as every other client does', async () => {
       const reference = await learn(singer(smallAgents.openai))
       expect(progress(reference)).toBeGreaterThan(0.3)
       expect(await learn(singer(openai7!))).toEqual(reference)

@@ -32,7 +32,7 @@ describeWith(program('chromium'), 'the chat page in a browser', (chromium) => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launchBrowser(chromium)
-  }, 60_000)
+  })
   afterAll(() => browser.close())
 
   let gateway: Gateway

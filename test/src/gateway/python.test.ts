@@ -27,7 +27,7 @@ describeWith(program('python3'), 'the official Python client', (python) => {
     installed = join(folder, 'bin/python')
     const options = ['--quiet', '--disable-pip-version-check']
     await runOk(installed, ['-m', 'pip', 'install', ...options, CLIENT], { cwd: folder })
-  }, 300_000)
+  })
   afterAll(async () => {
     await rm(folder, { recursive: true })
   })
@@ -82,5 +82,5 @@ describeWith(program('python3'), 'the official Python client', (python) => {
       child?.kill('SIGKILL')
       if (child !== undefined) await once(child, 'close')
     }
-  }, 300_000)
+  })
 })

@@ -38,7 +38,7 @@ describeWith(fromEnvironment('TILTYARD_TAU2_DATA'), 'retail from the command lin
         gold_errors.map(({ name, error }) => ({ name, error })),
       )
     }
-  }, 120_000)
+  })
 
   test('its data are named by the environment too; a setting that there isn’t is told', async () => {
     const env = { TILTYARD_TAU2_DATA: data }
@@ -48,7 +48,7 @@ describeWith(fromEnvironment('TILTYARD_TAU2_DATA'), 'retail from the command lin
     const wrong = await run(['bundle', 'list', retail, '--set', 'compta=fixed'], { env })
     expect(wrong.stderr).toContain('unknown setting "compta"; did you mean "compat"?')
     expect(wrong.code).toBe(2)
-  }, 120_000)
+  })
 })
 
 test('retail without its data says where they are', async () => {
