@@ -1,4 +1,4 @@
-import { defineTraining, train, type Training } from '@tiltyard/train'
+import { defineTraining, train, type Training, type TrainingConfig } from '@tiltyard/train'
 import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
@@ -8,6 +8,7 @@ import { screenLogger } from '../output/logger.ts'
 import { createScreen, type Screen } from '../output/screen.ts'
 import { packageVersions } from '../recipe.ts'
 import { positiveInteger, wholeNumber } from './arguments.ts'
+import { estimateLines, estimateTraining, type Prices, PRICES_HELP, readPrices } from './dry-run.ts'
 import { createNarrator, type Narrator } from './narrator.ts'
 import { freeRunName, unfinishedRun } from './runs.ts'
 import { summarize } from './summary.ts'
@@ -20,6 +21,8 @@ interface TrainFlags extends RecipeFlags {
   readonly resume?: boolean
   readonly takeOver?: boolean
   readonly allow?: readonly ('renderer' | 'dataset' | 'loss' | 'model')[]
+  readonly dryRun?: boolean
+  readonly prices?: Prices
 }
 
 export function trainCommand(
@@ -39,6 +42,8 @@ export function trainCommand(
     .option('--take-over', 'resume although another process seems to write the run')
     .option('--allow <change...>', 'resume although this changed: renderer, dataset, loss, model')
     .option('--export <name>', 'which export of the recipe, when it has several')
+    .option('--dry-run', 'tell what would be played and the most tokens it takes; needs no key')
+    .option('--prices <prefill,sample,train>', PRICES_HELP, readPrices)
     .action(async (recipe: string, flags: TrainFlags) => {
       done(await runTraining(recipe, flags, terminal))
     })
@@ -49,12 +54,12 @@ async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal
   const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
   const config = await readTraining(recipe, flags, terminal)
   try {
+    if (flags.dryRun === true) return await dryRun(config, flags, { terminal, screen })
     const named = flags.resume === true ? unfinishedRun : freeRunName
     const training = defineTraining({
       ...config,
       run: flags.run ?? (await named(config.index, config.run)),
-      ...(flags.steps === undefined ? {} : { steps: flags.steps }),
-      ...(flags.seed === undefined ? {} : { seed: flags.seed }),
+      ...lengthAndSeed(flags),
     })
     const narrator = createNarrator(screen, training)
     narrator.opening(await config.backend.describe())
@@ -74,6 +79,23 @@ async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal
     await config.backend.close()
     await config.index.close()
   }
+}
+
+function lengthAndSeed({ steps, seed }: TrainFlags): Pick<TrainingConfig, 'steps' | 'seed'> {
+  return { ...(steps === undefined ? {} : { steps }), ...(seed === undefined ? {} : { seed }) }
+}
+
+/** Tells what the training would take. */
+async function dryRun(
+  recipe: TrainingConfig,
+  flags: TrainFlags,
+  { terminal, screen }: Pick<Following, 'terminal' | 'screen'>,
+): Promise<number> {
+  const training = defineTraining({ ...recipe, ...lengthAndSeed(flags) })
+  const estimate = await estimateTraining(training, terminal.interrupts.soft)
+  screen.line(`${recipe.run}: ${recipe.model}; nothing is sampled, nothing is sent`)
+  for (const line of estimateLines(estimate, flags.prices)) screen.line(line)
+  return exitCodes.success
 }
 
 interface Following {
