@@ -4,7 +4,7 @@ import type { Credentials } from './credentials.ts'
 import { TinkerError, detailOf, short, type TinkerErrorCode } from './errors.ts'
 import { createNotices, type Notices } from './notices.ts'
 import type { CheckedOptions } from './options.ts'
-import type { Transport, WireRequest, WireResponse } from './transport.ts'
+import type { Transport, WireBody, WireRequest, WireResponse } from './transport.ts'
 
 /** One call of the service. */
 export interface Call {
@@ -14,7 +14,7 @@ export interface Call {
   /** Below the base address, beginning with a slash. */
   readonly path: string
   /** Given as a function it is made when it is sent, and again for each try. */
-  readonly body?: string | Uint8Array | (() => string | Uint8Array)
+  readonly body?: WireBody | (() => WireBody)
   readonly contentType?: string
   readonly accept?: string
   readonly headers?: Readonly<Record<string, string>>

@@ -14,6 +14,7 @@ import type { Future, Futures } from './futures.ts'
 import type { Gate } from './gate.ts'
 import type { CheckedOptions } from './options.ts'
 import type { Session } from './session.ts'
+import type { WireBody } from './transport.ts'
 import {
   decodeForwardBackwardOutput,
   encodeForwardBackward,
@@ -135,7 +136,7 @@ export function createTrainingModel(parts: TrainingModelParts, lastNumber = 0): 
       readonly operation: string
       readonly type: string
       readonly path: string
-      readonly body: () => string | Uint8Array
+      readonly body: () => WireBody
       readonly contentType?: string
       readonly conflict?: 'refuse'
       readonly bytes?: number

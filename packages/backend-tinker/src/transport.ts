@@ -2,11 +2,19 @@ import { Agent, type Dispatcher } from 'undici'
 
 import type { CheckedOptions } from './options.ts'
 
+/** A body of known length that is made while it is sent, from the beginning each time. */
+export interface StreamedBody {
+  readonly length: number
+  readonly pieces: () => Iterable<Uint8Array<ArrayBuffer>>
+}
+
+export type WireBody = string | Uint8Array | StreamedBody
+
 export interface WireRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array
+  readonly body?: WireBody
   readonly signal: AbortSignal
   /** Waits for a result on the other side; kept apart, so that it holds up no short call. */
   readonly waits: boolean
@@ -29,6 +37,14 @@ export interface Transport {
   /** Gets what is at an address, as it arrives, with no header of ours. The signal ends it, also in the middle. */
   download(url: string, signal: AbortSignal): Promise<WireDownload>
   close(): Promise<void>
+}
+
+/** Iterables are bodies too; its types leave them out. */
+type UndiciBody = Exclude<Dispatcher.RequestOptions['body'], undefined>
+type FetchBody = string | Uint8Array<ArrayBuffer>
+
+function isStreamed(body: WireBody | undefined): body is StreamedBody {
+  return typeof body === 'object' && 'pieces' in body
 }
 
 /** Longer than any wait of the service for the next request on a connection would be pointless. */
@@ -63,8 +79,8 @@ function dispatcherTransport(
         origin,
         path: pathname + search,
         method,
-        headers,
-        body: body ?? null,
+        headers: isStreamed(body) ? { ...headers, 'content-length': String(body.length) } : headers,
+        body: (isStreamed(body) ? body.pieces() : (body ?? null)) as UndiciBody,
         signal,
       })
       return {
@@ -98,7 +114,10 @@ function fetchTransport(send: typeof fetch): Transport {
         headers,
         signal,
         redirect: 'manual',
-        ...(body !== undefined && { body: body as string | Uint8Array<ArrayBuffer> }),
+        // As a whole: not every fetch can send a stream whose length is known.
+        ...(body !== undefined && {
+          body: isStreamed(body) ? Buffer.concat([...body.pieces()]) : (body as FetchBody),
+        }),
       })
       return {
         status: response.status,

@@ -1,6 +1,7 @@
 import { createPrompt, tokenChunk, type Datum, type RenderedPrompt } from '@tiltyard/core'
 import { describe, expect, test } from 'vitest'
 
+import type { StreamedBody } from '../src/transport.ts'
 import {
   decodeForwardBackwardOutput,
   encodeForwardBackward,
@@ -37,6 +38,8 @@ const datum: Datum = {
   weights: Float32Array.of(0, 1, 1),
 }
 
+const wholeOf = ({ pieces }: StreamedBody) => Buffer.concat([...pieces()])
+
 // Bytes of the official encoder (tinker-protocol.md §11.4).
 describe('#37 requests equal those of the official encoder, byte for byte', () => {
   test('a forward of one datum', () => {
@@ -47,7 +50,7 @@ describe('#37 requests equal those of the official encoder, byte for byte', () =
       loss: { name: 'cross_entropy' },
       forwardOnly: true,
     })
-    expect(hex(encoded)).toBe(
+    expect(hex(wholeOf(encoded))).toBe(
       '0a2c31313131313131312d323232322d333333332d343434342d3535353535353535353535353a747261696e3a3010031a640a100a0e0a0c01000000020000000300000012300a0d7461726765745f746f6b656e73121f0a180200000000000000030000000000000004000000000000001802220103121e0a077765696768747312130a0c000000000000803f0000803f1801220103220d63726f73735f656e74726f70793001',
     )
   })
@@ -60,7 +63,7 @@ describe('#37 requests equal those of the official encoder, byte for byte', () =
       loss: wireLoss({ name: 'ppo', clipLow: 0.9, clipHigh: 1.1 }),
       forwardOnly: false,
     })
-    expect(hex(encoded)).toBe(
+    expect(hex(wholeOf(encoded))).toBe(
       '220370706f2a1d0a12636c69705f6c6f775f7468726573686f6c6411cdccccccccccec3f2a1e0a13636c69705f686967685f7468726573686f6c64119a9999999999f13f',
     )
   })
@@ -90,10 +93,34 @@ describe('#37 requests equal those of the official encoder, byte for byte', () =
       loss: { name: 'cross_entropy' },
       forwardOnly: false,
     })
-    expect(hex(encoded)).toBe(
+    expect(hex(wholeOf(encoded))).toBe(
       '0a096d3a747261696e3a3010011a6d0a080a060a04070000000a0f120d0a0489504e471203706e67180212300a0d7461726765745f746f6b656e73121f0a180100000000000000020000000000000003000000000000001802220103121e0a077765696768747312130a0c0000803f000000000000803f1801220103220d63726f73735f656e74726f7079',
     )
   })
+})
+
+test('a large request is made piece by piece, the same again for each try, and tells its length before', () => {
+  const count = 30_000
+  const long: Datum = {
+    input: [tokenChunk(Int32Array.from({ length: count }, (_, index) => index))],
+    targets: Int32Array.from({ length: count }, (_, index) => (index % 2 === 0 ? index : -index)),
+    weights: Float32Array.from({ length: count }, (_, index) => index / 7),
+  }
+  const body = encodeForwardBackward({
+    modelId: 'm:train:0',
+    seqId: 1,
+    data: [wireDatum(long, 'cross_entropy'), wireDatum(datum, 'cross_entropy')],
+    loss: { name: 'cross_entropy' },
+    forwardOnly: false,
+  })
+  const pieces = [...body.pieces()]
+  expect(pieces.map(({ length }) => length)).toEqual([262_144, body.length - 262_144])
+  expect(Buffer.concat([...body.pieces()]).equals(Buffer.concat(pieces))).toBe(true)
+  // Each array lies in the bytes as it lies in memory.
+  const whole = Buffer.concat(pieces)
+  const targets = Buffer.from(BigInt64Array.from(long.targets, BigInt).buffer)
+  for (const array of [Buffer.from(long.weights!.buffer), targets])
+    expect(whole.includes(array)).toBe(true)
 })
 
 describe('results', () => {

@@ -45,12 +45,12 @@ export function bfloat16Of(bytes: Uint8Array): Float32Array<ArrayBuffer> {
 function aligned(bytes: Uint8Array, width: number): ArrayBuffer {
   if (bytes.length % width !== 0)
     throw new RangeError(`${bytes.length} bytes are no whole number of ${width}-byte values`)
-  const copy = Uint8Array.from(bytes)
+  const copy = new Uint8Array(bytes)
   return (hostIsLittle ? copy : swapped(copy, width)).buffer
 }
 
 function swapped(bytes: Uint8Array, width: number): Uint8Array<ArrayBuffer> {
-  const copy = Uint8Array.from(bytes)
+  const copy = new Uint8Array(bytes)
   for (let at = 0; at < copy.length; at += width) copy.subarray(at, at + width).reverse()
   return copy
 }

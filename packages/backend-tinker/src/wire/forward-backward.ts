@@ -1,9 +1,9 @@
 import { UnsupportedError, type PromptChunk } from '@tiltyard/core'
 
+import type { StreamedBody } from '../transport.ts'
 import { bfloat16Of, bytesOf, float32Of, int32Of, int64Bytes, int64Of } from './arrays.ts'
 import {
   bytesField,
-  concat,
   doubleField,
   fieldsOf,
   integerField,
@@ -12,6 +12,7 @@ import {
   nested,
   packedField,
   packedOf,
+  piecesOf,
   stringField,
   textOf,
   type Segments,
@@ -28,19 +29,18 @@ export interface ForwardBackwardRequest {
 
 const dtypes = { float32: 1, int64: 2, int32: 3, bfloat16: 4 } as const
 
-/** Message `ForwardBackwardRequest` of package `tinker_public`. */
-export function encodeForwardBackward(request: ForwardBackwardRequest): Uint8Array<ArrayBuffer> {
+/** Message `ForwardBackwardRequest` of package `tinker_public`, in pieces made from the data's own arrays as they are sent. */
+export function encodeForwardBackward(request: ForwardBackwardRequest): StreamedBody {
   const config = Object.entries(request.loss.config ?? {})
-  return concat(
-    message(
-      stringField(1, request.modelId),
-      integerField(2, request.seqId),
-      ...request.data.map((datum) => nested(3, encodeDatum(datum))),
-      stringField(4, request.loss.name),
-      ...config.map(([key, value]) => mapEntry(5, key, doubleField(2, value))),
-      integerField(6, request.forwardOnly ? 1 : 0),
-    ).parts,
+  const whole = message(
+    stringField(1, request.modelId),
+    integerField(2, request.seqId),
+    ...request.data.map((datum) => nested(3, encodeDatum(datum))),
+    stringField(4, request.loss.name),
+    ...config.map(([key, value]) => mapEntry(5, key, doubleField(2, value))),
+    integerField(6, request.forwardOnly ? 1 : 0),
   )
+  return { length: whole.length, pieces: () => piecesOf(whole) }
 }
 
 function encodeDatum({ input, lossInputs }: WireDatum): Segments {
@@ -61,7 +61,10 @@ function encodeChunk(chunk: PromptChunk): Segments {
 }
 
 function encodeTensor({ data, shape = [data.length] }: WireTensor): Segments {
-  const bytes = data instanceof Int32Array ? int64Bytes(data) : bytesOf(data)
+  const bytes =
+    data instanceof Int32Array
+      ? { length: 8 * data.length, make: () => int64Bytes(data) }
+      : bytesOf(data)
   return message(
     bytesField(1, bytes),
     integerField(3, data instanceof Float32Array ? dtypes.float32 : dtypes.int64),
@@ -121,12 +124,12 @@ function decodeRecord(bytes: Uint8Array): readonly Record<string, OutputTensor>[
 }
 
 function decodeBatched(bytes: Uint8Array): BatchedTensor {
-  let data = new Uint8Array()
+  let data: Uint8Array = new Uint8Array()
   let offsets = new BigInt64Array()
   let dtype = 0
   let trailing: readonly number[] = []
   for (const field of fieldsOf(bytes)) {
-    if (field.number === 1) data = Uint8Array.from(field.bytes)
+    if (field.number === 1) data = field.bytes
     if (field.number === 2) offsets = int64Of(field.bytes)
     if (field.number === 3) dtype = field.value
     if (field.number === 4) trailing = packedOf(field.bytes)

@@ -1,11 +1,14 @@
 /**
  * The part of protobuf that the messages of this wire need. A message is written as segments: typed arrays go in as they are and are
- * copied once, into the body.
+ * copied once, into a piece of the body, when the connection takes it.
  */
 export interface Segments {
   readonly length: number
-  readonly parts: readonly Uint8Array[]
+  readonly parts: readonly Part[]
 }
+
+/** Bytes, or how to make so many when their turn comes. */
+type Part = Uint8Array | { readonly length: number; readonly make: () => Uint8Array }
 
 const utf8 = new TextEncoder()
 const fromUtf8 = new TextDecoder()
@@ -24,7 +27,7 @@ export function nested(field: number, content: Segments): Segments {
 }
 
 /** Bytes, written even when empty: a member of a oneof is there or isn't. */
-export function bytesField(field: number, bytes: Uint8Array): Segments {
+export function bytesField(field: number, bytes: Part): Segments {
   return nested(field, { length: bytes.length, parts: [bytes] })
 }
 
@@ -70,9 +73,33 @@ function varint(value: number): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
+/** Longest piece in which a message goes out: some copies of it are in memory, the rest is made as the connection takes it. */
+const PIECE_BYTES = 256 * 1024
+
+/** The bytes of a message in order, each piece made when it is asked for. */
+export function* piecesOf({ length, parts }: Segments): Generator<Uint8Array<ArrayBuffer>> {
+  let left = length
+  let piece = Buffer.allocUnsafeSlow(Math.min(left, PIECE_BYTES))
+  let at = 0
+  for (const part of parts) {
+    const bytes = part instanceof Uint8Array ? part : part.make()
+    for (let from = 0; from < bytes.length;) {
+      const end = Math.min(bytes.length, from + piece.length - at)
+      piece.set(bytes.subarray(from, end), at)
+      at += end - from
+      from = end
+      if (at < piece.length) continue
+      yield piece
+      left -= at
+      piece = Buffer.allocUnsafeSlow(Math.min(left, PIECE_BYTES))
+      at = 0
+    }
+  }
+}
+
 export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  // Not zeroed first: every byte is written.
-  const whole = Buffer.allocUnsafeSlow(parts.reduce((sum, part) => sum + part.length, 0))
+  // From Node's pool, not zeroed first: every byte is written.
+  const whole = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
   for (const part of parts) {
     whole.set(part, at)
