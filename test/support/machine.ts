@@ -24,8 +24,9 @@ export function fromEnvironment(variable: string): Requirement {
 
 /**
  * A `describe` whose tests are skipped, with the reason in their name, where the machine lacks the
- * requirement. With `TILTYARD_REQUIRE_ALL=1`, as in CI, lacking it is an error. The body also runs to
- * name the skipped tests, so it uses `found` inside tests and hooks only.
+ * requirement. With `TILTYARD_REQUIRE_ALL=1`, as in CI, lacking it is an error, unless
+ * `TILTYARD_MAY_LACK` names it. The body also runs to name the skipped tests, so it uses `found` inside
+ * tests and hooks only.
  */
 export function describeWith(
   { what, found }: Requirement,
@@ -33,7 +34,9 @@ export function describeWith(
   body: (found: string) => void,
 ): void {
   const lacking = found === undefined
-  if (lacking && process.env['TILTYARD_REQUIRE_ALL'] === '1') {
+  const isRequired =
+    process.env['TILTYARD_REQUIRE_ALL'] === '1' && process.env['TILTYARD_MAY_LACK'] !== what
+  if (lacking && isRequired) {
     throw new Error(`"${name}" needs ${what}, and TILTYARD_REQUIRE_ALL=1 lets nothing be skipped.`)
   }
   describe.skipIf(lacking)(`${name}${lacking ? ` (needs ${what})` : ''}`, () => {
