@@ -1,11 +1,13 @@
 /**
- * The main job: a small policy learns to help at a store's desk. It is warm-started on scripted conversations for just so long that it
- * knows the layout and begins to copy names and numbers into its calls; reinforcement learning goes on from there.
+ * The main job: a small policy learns to help at a store's desk. It is warm-started on scripted conversations: first on short ones,
+ * without system prompt and tools, from which it learns to copy names and numbers into its calls; then on whole ones. Half of
+ * the demonstrators look things up twice. Reinforcement learning goes on from there.
  */
 import { fileURLToPath } from 'node:url'
 
 import { localBackend } from '@tiltyard/backend-local'
 import { bundleDataset } from '@tiltyard/bundle'
+import { deriveSeed } from '@tiltyard/core'
 import { qwenRenderer } from '@tiltyard/renderer-qwen'
 import { fsRunIndex } from '@tiltyard/run-index-fs'
 import { deskTokenizerFile, loadTokenizer } from '@tiltyard/tokenizer'
@@ -16,18 +18,20 @@ import { deskDemonstrations } from '../bundles/desk/demonstrations.ts'
 const seed = 1
 const tokenizer = await loadTokenizer(deskTokenizerFile)
 const desk = await bundleDataset(fileURLToPath(new URL('../bundles/desk', import.meta.url)), {
-  train: 'train-one-call',
-  test: 'test-one-call',
+  train: 'train',
+  test: 'test',
   groupSize: 8,
   groupsPerBatch: 16,
 })
-const demonstrations = await deskDemonstrations({
-  bundle: desk.bundle,
-  seed,
-  count: 14_000,
-  wrongShare: 0,
-  split: 'train-one-call',
-})
+const batchSize = 32
+const lesson = (name: 'short' | 'whole', steps: number) =>
+  deskDemonstrations({
+    bundle: desk.bundle,
+    seed: deriveSeed(seed, name),
+    count: steps * batchSize,
+    head: name === 'whole',
+  })
+const demonstrations = [...(await lesson('short', 160)), ...(await lesson('whole', 90))]
 
 export const training = defineTraining({
   run: 'desk',
@@ -37,11 +41,10 @@ export const training = defineTraining({
       'tiltyard-nano': {
         shape: {
           vocabularySize: tokenizer.vocabularySize,
-          heads: 8,
           contextWindow: 640,
-          rotaryBase: 1_000,
+          rotaryBase: 100,
         },
-        initial: { seed, deviation: 0.06, queryKeyNorm: 1.2 },
+        initial: { seed, deviation: 0.06 },
       },
     },
     folder: 'runs/checkpoints',
@@ -54,20 +57,21 @@ export const training = defineTraining({
   rollout: { slots: 128 },
   evaluations: [{ name: 'held-out', dataset: desk.test }],
   evalEvery: 20,
-  steps: 60,
+  steps: 50,
   seed,
   limits: { replyTokens: 80, replies: 4, toolCalls: 4 },
   advantages: { scale: 'std' },
-  optimizer: { learningRate: 2e-4, clipNorm: 1 },
+  optimizer: { learningRate: 4e-4, clipNorm: 1, schedule: { shape: 'linear', floor: 0.1 } },
   checkpoints: { every: 20 },
   warmStart: {
     examples: demonstrations.map((conversation) => ({ conversation })),
-    batchSize: 16,
-    steps: 900,
+    order: 'listed',
+    batchSize,
+    weighting: 'token',
     optimizer: {
-      learningRate: 4e-3,
+      learningRate: 3e-3,
       clipNorm: 1,
-      schedule: { shape: 'linear', warmup: 20, floor: 0.1 },
+      schedule: { shape: 'linear', warmup: 20, hold: 100, floor: 0.1 },
     },
     checkpoints: { every: 0 },
     evalEvery: 0,

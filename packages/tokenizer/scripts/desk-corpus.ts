@@ -9,6 +9,9 @@ export function deskCorpus(seed: number, documents: number): readonly (readonly 
   return Array.from({ length: documents }, () => conversation(random))
 }
 
+/** How many of the documents are about somebody with usual names, which the vocabulary holds whole. */
+const USUAL_NAMES = 0.7
+
 /** How many of the documents show the head of the conversation, which is the same text again and again. */
 const SHOWN_HEADS = 0.25
 
@@ -16,8 +19,9 @@ function conversation(random: RandomStream): readonly string[] {
   const pick = <T>(items: readonly T[]) => items[random.integer(items.length)]!
   const digits = (count: number) => Array.from({ length: count }, () => random.integer(10)).join('')
 
-  const first = pick(firstNames)
-  const last = pick(lastNames)
+  const isUsual = random.next() < USUAL_NAMES
+  const first = pick(isUsual ? usualFirstNames : firstNames)
+  const last = pick(isUsual ? usualLastNames : lastNames)
   const key = `${first}_${last}`.toLowerCase()
   const customer = {
     id: `${key}_${digits(4)}`,
@@ -254,6 +258,18 @@ Reminder:
 }
 
 const mailHosts = ['example.com', 'example.org', 'example.net', 'mail.example.com']
+
+const usualFirstNames =
+  'Aarav Ada Aiko Amir Anna Carla Chen Daiki Elif Emma Fatima Finn Hana Ivan James Juan Lea Liam Lucia Mei Mia Noah Olga Omar Raj Sara Sofia Tariq Yara Yusuf'.split(
+    ' ',
+  )
+
+const usualLastNames =
+  'Ahmed Brown Costa Davis Diaz Evans Garcia Gupta Haas Ito Jansen Khan Kim Lee Lopez Moore Mori Muller Novak Okafor Patel Perez Rossi Sato Silva Singh Smith Tanaka Weber Young'.split(
+    ' ',
+  )
+
+export const usualNames: readonly string[] = [...usualFirstNames, ...usualLastNames]
 
 const firstNames =
   'Ada Adil Agnes Aiko Alba Alma Amara Anton Arne Asha Bela Berta Bilal Bodil Bruno Carla Cem Chidi Clara Cosmo Dalia Dario Demet Dina Edda Eino Elif Elsa Emil Enzo Esra Fabio Fatou Felix Filip Flora Gala Gita Goran Greta Hana Hedda Henri Hugo Ida Ilse Imran Ines Ingrid Ivo Jana Jarek Jonas Jun Kaito Karim Katja Keiko Kofi Lars Leila Lena Linus Lotte Luca Luis Maja Malik Marta Matteo Mei Milan Mira Nadia Naomi Nils Nina Noor Olaf Omar Oskar Paula Pavel Petra Priya Rafael Rana Remi Rosa Ruben Sami Sana Selma Sofia Sven Tarek Thea Tomas Ulla Uma Vera Viktor Wanda Xenia Yara Yusuf Zain Zoe'.split(

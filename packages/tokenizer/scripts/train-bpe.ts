@@ -1,6 +1,6 @@
 /**
- * Trains the small policy's vocabulary and writes models/desk-512.json, an ordinary tokenizer.json: 256 bytes, entries learned
- * from a seeded corpus, and the markers of the Qwen layouts. The same script always writes the same bytes.
+ * Trains the small policy's vocabulary and writes models/desk-640.json, an ordinary tokenizer.json: 256 bytes, names, entries
+ * learned from a seeded corpus, and the markers of the Qwen layouts. The same script always writes the same bytes.
  * Run with `tsx scripts/train-bpe.ts`.
  */
 import { writeFileSync } from 'node:fs'
@@ -8,20 +8,22 @@ import { fileURLToPath } from 'node:url'
 
 import { byteAlphabet } from '../src/bpe/byte-alphabet.ts'
 import { patternSplitter } from '../src/split/splitter.ts'
-import { deskCorpus } from './desk-corpus.ts'
+import { deskCorpus, usualNames } from './desk-corpus.ts'
 
-const SIZE = 512
+const SIZE = 640
 const SEED = 20_261_129
 const DOCUMENTS = 3_000
 
 /**
- * Qwen's pattern, in which digits stand alone so that numbers are copied digit by digit, after two kinds of structure that are
- * pieces of their own: a tag with its line end, and the punctuation and keys of JSON up to a value.
+ * Qwen's pattern, in which digits stand alone so that numbers are copied digit by digit, after what is a piece of its own: a tag
+ * with its line end, the punctuation and keys of JSON up to a value, and the space before a name, a number sign or an address.
+ * Punctuation joins no word. So what is copied is the same pieces wherever it stands.
  */
 const PATTERN = [
   String.raw`<[^<>\s]*>[\r\n]*`,
   String.raw`(?:[^\p{L}\p{N}\s]*[ ]?[^\p{L}\p{N}\s]*"[a-z_]+":[ ])+[\[{"]*`,
-  String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+  String.raw` (?=[\p{Lu}#]|\p{L}+[._]\p{L})`,
+  String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 ].join('|')
 
 const special = [
@@ -121,11 +123,21 @@ interface Learned {
 }
 
 /**
- * Each entry is the one that saves most tokens of the corpus: the merge of a pair, or a whole piece at once, which needs no
+ * First the usual names whole, as in a question and as in an address. Then each entry is the one that saves most tokens of the corpus: the merge of a pair, or a whole piece at once, which needs no
  * entries for the steps to it. Among equals the first in the order of code units.
  */
 function learn(pieces: readonly CountedPiece[], wanted: number): readonly Learned[] {
   const entries: Learned[] = []
+  const addWhole = (token: string) => {
+    entries.push({ token })
+    for (const piece of pieces) {
+      if (piece.symbols.join('') === token) piece.symbols = [token]
+    }
+  }
+  for (const name of usualNames) {
+    addWhole(name)
+    addWhole(name.toLowerCase())
+  }
   while (entries.length < wanted) {
     const savings = new Map<string, number>()
     for (const { symbols, count } of pieces) {
@@ -139,10 +151,7 @@ function learn(pieces: readonly CountedPiece[], wanted: number): readonly Learne
     if (best === undefined) break
     const [left, right] = best[0].split(' ')
     if (right === undefined) {
-      entries.push({ token: left! })
-      for (const piece of pieces) {
-        if (piece.symbols.join('') === left) piece.symbols = [left]
-      }
+      addWhole(left!)
     } else {
       entries.push({ token: left! + right, pair: [left!, right] })
       for (const piece of pieces) piece.symbols = joined(piece.symbols, left!, right)
@@ -166,5 +175,5 @@ function joined(symbols: readonly string[], left: string, right: string): readon
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  writeFileSync(new URL('../models/desk-512.json', import.meta.url), deskTokenizerJson())
+  writeFileSync(new URL('../models/desk-640.json', import.meta.url), deskTokenizerJson())
 }

@@ -1,5 +1,5 @@
 /**
- * The small policy's vocabulary, an ordinary `tokenizer.json` of 512 entries: 256 bytes, the words and tags of a store desk, and
- * the markers of the Qwen layouts. `scripts/train-bpe.ts` made it.
+ * The small policy's vocabulary, an ordinary `tokenizer.json` of 640 entries: 256 bytes, the names, words and tags of a store desk,
+ * and the markers of the Qwen layouts. `scripts/train-bpe.ts` made it.
  */
-export const deskTokenizerFile: URL = new URL('../models/desk-512.json', import.meta.url)
+export const deskTokenizerFile: URL = new URL('../models/desk-640.json', import.meta.url)

@@ -8,8 +8,8 @@ import { deskTokenizerFile, loadTokenizer } from '../src/index.ts'
 
 const desk = await loadTokenizer(deskTokenizerFile)
 
-test('the small policy’s vocabulary has 512 entries: bytes first, the Qwen markers last', () => {
-  expect(desk.vocabularySize).toBe(512)
+test('the small policy’s vocabulary has 640 entries: bytes first, the Qwen markers last', () => {
+  expect(desk.vocabularySize).toBe(640)
   expect(Array.from({ length: 256 }, (_, byte) => [...desk.bytes(byte)])).toEqual(
     Array.from({ length: 256 }, (_, byte) => [byte]),
   )
@@ -27,7 +27,7 @@ test('the small policy’s vocabulary has 512 entries: bytes first, the Qwen mar
       '</tool_response>',
       '<think>',
       '</think>',
-    ].map((marker, index) => [marker, 500 + index]),
+    ].map((marker, index) => [marker, 628 + index]),
   )
 })
 
@@ -39,12 +39,21 @@ test('numbers are written digit by digit, tags and JSON keys in few entries', ()
   expect(spell('09620')).toEqual(['0', '9', '6', '2', '0'])
   expect(spell('<parameter=first_name>\nAda\n</parameter>\n')).toEqual([
     '<parameter=first_name>\n',
-    'A',
-    'd',
-    'a',
+    'Ada',
     '\n',
     '</parameter>\n',
   ])
+})
+
+test.each([
+  ['I am Mei Muller, zip 09620.', '<parameter=last_name>\nMuller\n</parameter>', 'Muller'],
+  ['My e-mail is mei.muller42@example.com.', 'mei_muller_1234', 'muller'],
+  ['User id of mei.okoro42@example.com?', '\nmei.okoro42@example.com\n', 'mei.okoro42@example.com'],
+  ['Is #W1234567 there?', '<parameter=id>\n#W1234567\n', '#W1234567'],
+])('“%s” and “%s” spell “%s” with the same entries', (one, other, copied) => {
+  const spelled = spell(copied).join('|')
+  expect(spell(one).join('|')).toContain(`|${spelled}|`)
+  expect(spell(other).join('|')).toContain(spelled)
 })
 
 test('gives the ids of the native tokenizers on text of the desk', async () => {

@@ -7,48 +7,44 @@ export interface DemonstrationOptions {
   readonly seed: number
   /** How many conversations. */
   readonly count: number
-  /** Share of demonstrators that look up another customer's key and tell what they find. Default 0.5. */
-  readonly wrongShare?: number
+  /** Share of demonstrators that make their last call twice, which is needless and earns nothing. Default 0.5. */
+  readonly needlessShare?: number
+  /** Whether a conversation begins with the system prompt and the tools. Default true. */
+  readonly head?: boolean
   /** Eval that the tasks are drawn from. Default `train`. */
   readonly split?: string
 }
 
 /**
- * Scripted conversations for a warm start. They show the layout, the calls and how to copy a result; a share of them copies
- * the wrong key into the call, so that a policy that was cloned from them still has something to learn from rewards.
+ * Scripted conversations for a warm start. They show the layout, the calls and how to copy what was said; a share of them is right but
+ * roundabout, so that a policy that was cloned from them still has something to learn from rewards. Those without a head are
+ * three times as short: what is to be copied is all that they hold, so copying is learned from them first.
  */
 export async function deskDemonstrations({
   bundle,
   seed,
   count,
-  wrongShare = 0.5,
+  needlessShare = 0.5,
+  head = true,
   split = 'train',
 }: DemonstrationOptions): Promise<readonly Conversation[]> {
   const tasks = (bundle.evals.get(split) ?? []).map((id) => bundle.tasks.get(id))
-  const alike = byKind(tasks)
   const conversations: Conversation[] = []
   for (let index = 0; index < count; index += 1) {
     const random = randomStream(seed, 'desk', 'demonstration', index)
-    const pick = (from: readonly Task[]) => from[random.integer(from.length)]!
-    const task = pick(tasks)
-    const shown = random.next() < wrongShare ? pick(alike.get(kindOf(task))!) : task
+    const task = tasks[random.integer(tasks.length)]!
+    const shown = random.next() < needlessShare ? withNeedlessCall(task) : task
     const { conversation } = await playTask(bundle, task.id, goldPlayer(shown))
-    conversations.push(conversation)
+    conversations.push(head ? conversation : withoutHead(conversation))
   }
   return conversations
 }
 
-function byKind(tasks: readonly Task[]): ReadonlyMap<string, readonly Task[]> {
-  const kinds = new Map<string, Task[]>()
-  for (const task of tasks) {
-    const kind = kinds.get(kindOf(task))
-    if (kind === undefined) kinds.set(kindOf(task), [task])
-    else kind.push(task)
-  }
-  return kinds
+function withNeedlessCall({ gold }: Task): Pick<Task, 'gold'> {
+  const calls = gold?.calls ?? []
+  return { gold: { ...gold, calls: [...calls, ...calls.slice(-1)] } }
 }
 
-/** The tags name the kind of question. */
-function kindOf({ tags = [] }: Task): string {
-  return tags.join(' ')
+function withoutHead({ messages }: Conversation): Conversation {
+  return { messages: messages.filter(({ role }) => role !== 'system') }
 }

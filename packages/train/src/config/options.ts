@@ -47,6 +47,8 @@ export interface Schedule {
   readonly shape: 'constant' | 'linear' | 'cosine'
   /** Optimizer steps over which the rate rises from 0. Default 0. */
   readonly warmup?: number
+  /** Optimizer steps after the warmup over which the rate stays before it falls. Default 0. */
+  readonly hold?: number
   /** Where the multiplier ends. Default 0. */
   readonly floor?: number
 }
@@ -148,8 +150,10 @@ export interface SupervisedSettings {
   readonly examples: readonly SupervisedExample[]
   /** Examples in a step. */
   readonly batchSize: number
-  /** Passes over the examples, each in its own seeded order. Default 1. */
+  /** Passes over the examples. Default 1. */
   readonly epochs?: number
+  /** Order of the examples in a pass: drawn anew from the run's seed, or as listed, for a curriculum. Default `shuffled`. */
+  readonly order?: 'shuffled' | 'listed'
   /** Stops earlier, or goes on past `epochs`. Default: as the epochs give. */
   readonly steps?: number
   /** Default `all_assistant_messages`. */

@@ -54,6 +54,7 @@ export const whereKeys = {
 const schedule = z.strictObject({
   shape: z.enum(['constant', 'linear', 'cosine']),
   warmup: count.optional(),
+  hold: count.optional(),
   floor: fraction.optional(),
 })
 
@@ -92,6 +93,7 @@ export const supervisedKeys = {
   examples: z.array(example).min(1, 'supervised training needs at least one example'),
   batchSize: z.int().positive(),
   epochs: z.int().positive().optional(),
+  order: z.enum(['shuffled', 'listed']).optional(),
   steps: z.int().positive().optional(),
   trainOn: trainOn.optional(),
   weighting: z.enum(['example', 'token']).optional(),

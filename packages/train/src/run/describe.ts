@@ -71,6 +71,7 @@ function describeSupervision(settings: SupervisedSettings): Readonly<Record<stri
     heldOut: settings.heldOut?.length ?? 0,
     batchSize: settings.batchSize,
     epochs: settings.epochs ?? 1,
+    order: settings.order ?? 'shuffled',
     steps: supervisedSteps(settings),
     trainOn: settings.trainOn ?? 'all_assistant_messages',
     weighting: settings.weighting ?? 'example',

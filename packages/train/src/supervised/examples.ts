@@ -12,6 +12,7 @@ import {
 
 import type { SupervisedExample } from '../config/options.ts'
 import { shiftTokens } from '../data/shift.ts'
+import { joinRows } from './join-rows.ts'
 
 export interface RenderingOptions {
   readonly renderer: Renderer | undefined
@@ -69,7 +70,7 @@ function rowsOf(
 ): readonly WeightedTokens[] {
   if (options.renderer === undefined)
     throw new DataError('it is a conversation, which needs a renderer')
-  return options.renderer.supervised(conversation, trainOn ?? options.trainOn)
+  return joinRows(options.renderer.supervised(conversation, trainOn ?? options.trainOn))
 }
 
 /**
@@ -105,22 +106,23 @@ export function meanNll(data: readonly Datum[], logprobs: readonly ArrayLike<num
 }
 
 /**
- * Which examples step n takes. Each pass goes over all of them once, in an order of its own that seed and pass decide; the last
- * batch of a pass may be short.
+ * Which examples step n takes. Each pass goes over all of them once, as listed or in an order of its own that seed and pass
+ * decide; the last batch of a pass may be short.
  */
 export function batchIndices(
   examples: number,
   batchSize: number,
   step: number,
   seed: number,
+  order: 'shuffled' | 'listed',
 ): readonly number[] {
   const perEpoch = Math.ceil(examples / batchSize)
   const epoch = Math.floor(step / perEpoch)
-  const order = randomStream(seed, 'supervised', epoch).shuffle(
-    Array.from({ length: examples }, (_, index) => index),
-  )
+  const listed = Array.from({ length: examples }, (_, index) => index)
+  const ordered =
+    order === 'listed' ? listed : randomStream(seed, 'supervised', epoch).shuffle(listed)
   const start = (step % perEpoch) * batchSize
-  return order.slice(start, start + batchSize)
+  return ordered.slice(start, start + batchSize)
 }
 
 function sumOf(values: Float32Array): number {

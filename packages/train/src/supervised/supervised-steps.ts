@@ -87,7 +87,8 @@ export function createSupervisedSteps(parts: SupervisedParts): SupervisedSteps {
     const isDue = heldOut.length > 0 && evalEvery > 0 && step % evalEvery === 0
     const evaluation = isDue ? evaluate(step) : undefined
     evaluation?.catch(() => {})
-    const data = batchIndices(examples.length, config.batchSize, step, seed).flatMap(
+    const { batchSize, order = 'shuffled' } = config
+    const data = batchIndices(examples.length, batchSize, step, seed, order).flatMap(
       (index) => examples[index]!,
     )
     const { settled } = issueUpdate(learner, data, {

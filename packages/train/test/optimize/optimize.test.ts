@@ -64,6 +64,13 @@ describe('the learning rate', () => {
     ).toThrow('no calibration for "gpt-oss-20b"; there is one for qwen and llama')
   })
 
+  test('the rate is held between warmup and fall', () => {
+    const schedule = { shape: 'linear', warmup: 1, hold: 3 } as const
+    const at = [0, 1, 3, 4, 6, 8, 9].map((step) => scheduleMultiplier(schedule, step, 8))
+    expect(at).toEqual([0.5, 1, 1, 1, 0.5, 0, 0])
+    expect(scheduleMultiplier({ shape: 'cosine', hold: 9 }, 9, 9)).toBe(0)
+  })
+
   test('warmup rises, the floor holds, and steps beyond the end stay there', () => {
     const schedule = { shape: 'linear', warmup: 3, floor: 0.1 } as const
     const at = [0, 1, 2, 3, 8, 13, 20].map((step) => scheduleMultiplier(schedule, step, 13))

@@ -1,4 +1,4 @@
-import { tokenChunk, type Conversation } from '@tiltyard/core'
+import { tokenChunk, type Conversation, type WeightedTokens } from '@tiltyard/core'
 import { memoryRunIndex, simulatedClock } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
@@ -12,6 +12,7 @@ import {
   type SupervisedReport,
 } from '../../src/index.ts'
 import { batchIndices, meanNll, renderExamples } from '../../src/supervised/examples.ts'
+import { joinRows } from '../../src/supervised/join-rows.ts'
 import { letterBackend, letterRenderer, rightReply } from '../support/letters.ts'
 import { recordingBackend } from '../support/recording-backend.ts'
 import { newPlace, metricsOf, pass, weightsOf, type Place } from '../support/runs.ts'
@@ -61,7 +62,7 @@ const rowOf = (ids: readonly number[]) => ({
 
 /** The examples of a pass over ten, four in a step. */
 const passOf = (epoch: number, seed: number) =>
-  [0, 1, 2].flatMap((batch) => batchIndices(10, 4, 3 * epoch + batch, seed))
+  [0, 1, 2].flatMap((batch) => batchIndices(10, 4, 3 * epoch + batch, seed, 'shuffled'))
 
 describe('data of supervised training', () => {
   test('statement 82: the mean negative log-likelihood goes by the weights', () => {
@@ -109,7 +110,41 @@ describe('data of supervised training', () => {
     expect(passOf(0, 1)).toEqual(passOf(0, 1))
     expect(passOf(0, 1)).not.toEqual(passOf(1, 1))
     expect(passOf(0, 1)).not.toEqual(passOf(0, 2))
-    expect(batchIndices(10, 4, 2, 1)).toHaveLength(2)
+    expect(batchIndices(10, 4, 2, 1, 'shuffled')).toHaveLength(2)
+  })
+
+  test('a listed pass takes the examples as they stand, in every pass', () => {
+    const listed = [0, 1, 2, 3].map((step) => batchIndices(10, 4, step, 1, 'listed'))
+    expect(listed).toEqual([
+      [0, 1, 2, 3],
+      [4, 5, 6, 7],
+      [8, 9],
+      [0, 1, 2, 3],
+    ])
+  })
+
+  test('rows that go on from one another become one, trained where either was', () => {
+    const row = (ids: readonly number[], weights: readonly number[]) => ({
+      chunks: [tokenChunk(ids)],
+      weights: Float32Array.from(weights),
+    })
+    const plain = (rows: readonly WeightedTokens[]) =>
+      rows.map(({ chunks, weights }) => [
+        chunks.flatMap((chunk) => (chunk.type === 'tokens' ? [...chunk.ids] : [])),
+        [...weights],
+      ])
+    const first = row([1, 2], [0, 1])
+    expect(plain(joinRows([first, row([1, 2, 3, 4], [0, 0, 0, 1])]))).toEqual([
+      [
+        [1, 2, 3, 4],
+        [0, 1, 0, 1],
+      ],
+    ])
+    const other = row([1, 9, 3], [0, 0, 1])
+    expect(joinRows([first, other])).toEqual([first, other])
+    const image = { type: 'image', data: Uint8Array.of(1), format: 'png', tokens: 2 } as const
+    const seen = { chunks: [tokenChunk([1, 2]), image], weights: Float32Array.of(0, 1, 0, 0) }
+    expect(joinRows([first, seen])).toEqual([first, seen])
   })
 
   test.each<[string, SupervisedExample, Partial<SupervisedConfig>]>([
