@@ -49,8 +49,7 @@ export function report(what: string, value: string): void {
   process.stdout.write(`${what.padEnd(58)} ${value}\n`)
 }
 
-export const ms = (value: number): string =>
-  `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`
+const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ms`
 export const taken = ({ wall, processor }: Taken): string =>
   `${ms(wall)} (processor ${ms(processor)})`
 export const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MB`

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { RECORD_VERSION, type RunIndex, type RunWriter } from '@tiltyard/core'
+import { RECORD_VERSION, type EpisodeFilter, type RunIndex, type RunWriter } from '@tiltyard/core'
 
 import { count, medianOf, megabytes, report, taken, takenBy, threadMs } from './measure.ts'
 import { smallEpisode } from './small-episodes.ts'
@@ -108,10 +108,16 @@ export async function readRun(
     const times = await medianOf(5, ask)
     report(what, `${taken(times)}${cost}${typeof first === 'number' ? `  (${first} found)` : ''}`)
   }
-  spent()
-  let found = 0
-  const times = await takenBy(async () => {
-    found = await count(index.episodes(run, { end: 'turns' }))
-  })
-  report('all steps: by an end that few have', `${taken(times)}${spent()}  (${found} found)`)
+  const throughAll: readonly (readonly [string, EpisodeFilter])[] = [
+    ['all steps: by an end that few have', { end: 'turns' }],
+    ['all steps: by a task that each step has', { task: 'find-customer-7' }],
+  ]
+  for (const [what, filter] of throughAll) {
+    spent()
+    let found = 0
+    const times = await takenBy(async () => {
+      found = await count(index.episodes(run, filter))
+    })
+    report(what, `${taken(times)}${spent()}  (${found} found)`)
+  }
 }

@@ -64,15 +64,40 @@ describe.each(Object.keys(tarballs).filter(isWritten))('%s in a stranger’s pro
     const functions = (await runOk(process.execPath, args, { cwd: folder })).trim().split(',')
     expect(functions).toContainEqual(expect.stringMatching(factoryPattern(name)))
   })
+
+  test.runIf(name === 'tiltyard')(
+    'names the package that a run index in a bucket takes, and finds it once it is there',
+    async () => {
+      const program = join(folder, 'node_modules/tiltyard/dist/cli.js')
+      // Whether it is an addressing is for the adapter to say.
+      const args = [program, 'index', 'ls', '--index', 's3://bucket/runs?addressing=dns']
+      // pnpm shows the workspace's own packages to what it runs.
+      const env = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 's', NODE_PATH: undefined }
+      const asked = await run(process.execPath, args, { cwd: folder, env })
+      expect(asked.stderr).toContain('try: npm install @tiltyard/run-index-s3')
+      expect(asked.code).toBe(2)
+      const adapter = closure('@tiltyard/run-index-s3')
+      await npmInstall(folder, [...adapter, ...closure(name)].map(tarballOf))
+      const found = await run(process.execPath, args, { cwd: folder, env })
+      expect(found.stderr).toContain('s3RunIndex: addressing')
+    },
+  )
 })
 
 async function install(folder: string, name: string): Promise<void> {
   const manifest = { name: 'stranger', private: true, type: 'module' }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
-  const ours = [...closure(name)].map((member) => tarballs[member] ?? member)
   const theirs = await pinned(['zod', '@types/node'])
+  await npmInstall(folder, [...[...closure(name)].map(tarballOf), ...theirs])
+}
+
+async function npmInstall(folder: string, what: readonly string[]): Promise<void> {
   const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  await runOk('npm', ['install', ...options, ...ours, ...theirs], { cwd: folder })
+  await runOk('npm', ['install', ...options, ...what], { cwd: folder })
+}
+
+function tarballOf(name: string): string {
+  return tarballs[name] ?? name
 }
 
 /** The package and those of ours that it depends on, directly or not. */
