@@ -1,10 +1,11 @@
 /**
  * What the gateway costs per call over a sampler that takes no time: in process through `fetch`, and over HTTP at 1, 32 and 512
  * connections beside an echo server. Each call brings a conversation of its own with 1,000 tokens. `--memory` measures 1,000
- * open attempts of 100 calls instead. `--stub` serves a fixed answer for another proxy to stand before, and `--proxy <url>` loads
+ * open attempts of 100 calls instead. `--cpu-time` holds load and server in one process and counts its CPU time instead of the
+ * clock's, which is what a quiet machine with one core would show, however busy this one is. `--stub` serves a fixed answer for another proxy to stand before, and `--proxy <url>` loads
  * that proxy in the same run.
  *
- *   node --expose-gc --import tsx test/bench/gateway.ts [--seconds 3] [--memory] [--stub <port>] [--proxy <url>]
+ *   node --expose-gc --import tsx test/bench/gateway.ts [--seconds 3] [--memory] [--cpu-time] [--stub <port>] [--proxy <url>]
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +16,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 import type { Sampler } from '@tiltyard/core'
-import { createGateway, serveGateway, type Gateway } from '@tiltyard/gateway'
+import { createGateway, serveGateway, type Attempt, type Gateway } from '@tiltyard/gateway'
 import { charRenderer, charReply } from '@tiltyard/testkit'
 import { Pool } from 'undici'
 
@@ -23,6 +24,7 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '3' },
     memory: { type: 'boolean', default: false },
+    'cpu-time': { type: 'boolean', default: false },
     stub: { type: 'string' },
     proxy: { type: 'string' },
     serve: { type: 'boolean', default: false },
@@ -30,7 +32,9 @@ const { values } = parseArgs({
 })
 const milliseconds = Number(values.seconds) * 1_000
 const CALLS_PER_ATTEMPT = 100
-const ATTEMPTS = 2_000
+const ATTEMPTS = 1_000
+/** Attempts that hold their calls: an older one ends, as episodes do. */
+const IN_USE = 64
 const words = 'x'.repeat(990)
 const ids = charReply('It is done.')
 const logprobs = new Float32Array(ids.length).fill(-1)
@@ -70,6 +74,13 @@ interface Load {
 
 let calls = 0
 
+/** Milliseconds that count. */
+function now(): number {
+  if (!values['cpu-time']) return performance.now()
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000
+}
+
 function body(stream: boolean): string {
   const messages = [{ role: 'user', content: `${calls} ${words}` }]
   return JSON.stringify({ model: 'policy', messages, ...(stream ? { stream } : {}) })
@@ -82,12 +93,12 @@ async function load(
 ): Promise<void> {
   const pool = new Pool(origin, { connections })
   const times: number[] = []
-  const until = performance.now() + milliseconds
+  const until = now() + milliseconds
   const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-bench' }
   const open = origin === values.proxy ? headers : { 'content-type': 'application/json' }
   const client = async () => {
-    while (performance.now() < until) {
-      const began = performance.now()
+    while (now() < until) {
+      const began = now()
       const request = body(stream)
       const answer = await pool.request({
         method: 'POST',
@@ -98,12 +109,12 @@ async function load(
       const text = await answer.body.text()
       if (answer.statusCode !== 200)
         throw new Error(`${name}: ${answer.statusCode} ${text.slice(0, 200)}`)
-      times.push(performance.now() - began)
+      times.push(now() - began)
     }
   }
-  const began = performance.now()
+  const began = now()
   await Promise.all(Array.from({ length: connections }, client))
-  const seconds = (performance.now() - began) / 1_000
+  const seconds = (now() - began) / 1_000
   await pool.close()
   times.sort((a, b) => a - b)
   const quantile = (share: number) => times[Math.floor((times.length - 1) * share)]!.toFixed(1)
@@ -116,14 +127,36 @@ function attemptPath(call: number): string {
   return `/r/${Math.floor(call / CALLS_PER_ATTEMPT) % ATTEMPTS}/a/0/v1/chat/completions`
 }
 
-/** The server side, in a process of its own. */
-async function serveAll(): Promise<void> {
+/** The server side, and where it is reached. */
+async function serveAll(): Promise<Served> {
   const gateway = createGateway({ requireKey: false, maxConcurrentCalls: 1_024 })
-  for (let rollout = 0; rollout < ATTEMPTS; rollout += 1)
-    gateway.open({ rollout: String(rollout), policy, record })
+  const attempts: Attempt[] = []
+  const open = (at: number) => {
+    let isNew = true
+    const retire = async () => {
+      if (!isNew) return
+      isNew = false
+      const past = (at + ATTEMPTS - IN_USE) % ATTEMPTS
+      await attempts[past]!.close()
+      open(past)
+    }
+    const watched = { ...record, conversation: retire }
+    attempts[at] = gateway.open({ rollout: String(at), policy, record: watched })
+  }
+  for (let at = 0; at < ATTEMPTS; at += 1) open(at)
   await serveGateway(gateway)
-  process.send?.({ gateway: gateway.origin, echo: `http://127.0.0.1:${await serveFixed(0)}` })
+  return { gateway: gateway.origin, echo: `http://127.0.0.1:${await serveFixed(0)}` }
+}
+
+interface Served {
+  readonly gateway: string
+  readonly echo: string
+}
+
+/** The server side in a process of its own. */
+async function serveApart(): Promise<void> {
   process.on('disconnect', () => process.exit(0))
+  process.send?.(await serveAll())
 }
 
 async function serveFixed(port: number): Promise<number> {
@@ -209,8 +242,9 @@ async function main(): Promise<void> {
     return
   }
   await inProcess()
-  const child = fork(fileURLToPath(import.meta.url), ['--serve'])
-  const [served] = (await once(child, 'message')) as [{ gateway: string; echo: string }]
+  const child = values['cpu-time'] ? undefined : fork(fileURLToPath(import.meta.url), ['--serve'])
+  const [served] =
+    child === undefined ? [await serveAll()] : ((await once(child, 'message')) as [Served])
   const gateway: Load = { name: 'gateway', origin: served.gateway, path: attemptPath }
   const echo: Load = { name: 'echo', origin: served.echo, path: () => '/v1/chat/completions' }
   await load(gateway, 32)
@@ -224,9 +258,12 @@ async function main(): Promise<void> {
       connections,
     )
   }
-  child.disconnect()
+  child?.disconnect()
 }
 
-if (values.serve) await serveAll()
+if (values.serve) await serveApart()
 else if (values.memory) await memory()
-else await main()
+else {
+  await main()
+  process.exit(0)
+}

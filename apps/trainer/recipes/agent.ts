@@ -1,9 +1,9 @@
 /**
  * Trains the model of an agent that brings its own loop: tasks → agent behind the gateway → groups → update → new version, with an
- * evaluation that runs the same agent. On this machine's CPU; for a Tinker service put `tinkerBackend` where `localBackend` is.
+ * evaluation that runs the same agent. On this machine's CPU, or with another backend, such as `tinkerBackend({ … })`.
  */
 import { localBackend } from '@tiltyard/backend-local'
-import type { RewardRule, TaskSource } from '@tiltyard/core'
+import type { Backend, RewardRule, TaskSource } from '@tiltyard/core'
 import { agentSource, createGateway, type AgentContext, type AgentTask } from '@tiltyard/gateway'
 import { qwenRenderer } from '@tiltyard/renderer-qwen'
 import { fsRunIndex } from '@tiltyard/run-index-fs'
@@ -63,26 +63,29 @@ async function planned(source: TaskSource, split: string, size: number): Promise
   return tasks
 }
 
+const tokenizer = await loadTokenizer(deskTokenizerFile)
+
+/** A small policy that samples and learns in this process. */
+function embedded(folder: string): Backend {
+  const shape = { vocabularySize: tokenizer.vocabularySize, layers: 1, width: 64, hidden: 128 }
+  return localBackend({ folder: `${folder}/checkpoints`, models: { small: { shape } } })
+}
+
 /** The whole, with everything that it writes in one folder. */
-export async function agentTraining(folder: string): Promise<Training> {
+export async function agentTraining(
+  folder: string,
+  backend: Backend = embedded(folder),
+): Promise<Training> {
   const source = agentSource({
     name: 'plain speech',
     gateway: createGateway(),
     agent,
     tasks: questions,
   })
-  const tokenizer = await loadTokenizer(deskTokenizerFile)
   return defineTraining({
     run: 'agent',
     index: fsRunIndex({ folder }),
-    backend: localBackend({
-      folder: `${folder}/checkpoints`,
-      models: {
-        small: {
-          shape: { vocabularySize: tokenizer.vocabularySize, layers: 1, width: 64, hidden: 128 },
-        },
-      },
-    }),
+    backend,
     model: 'small',
     adaptation: 'full',
     renderer: qwenRenderer({ tokenizer, layout: 'qwen2_5' }),

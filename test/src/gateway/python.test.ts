@@ -14,6 +14,8 @@ import { runOk } from '../../support/run.ts'
 import { openAttempt } from './attempts.ts'
 import { learn, progress, WORKER_KEY } from './learn.ts'
 
+/** Installing takes seconds where nothing else runs. */
+const PATIENCE_MS = 600_000
 const CLIENT = 'openai==2.54.0'
 const agent = join(import.meta.dirname, 'python-agent.py')
 const worker = join(import.meta.dirname, 'python-worker.py')
@@ -23,10 +25,11 @@ describeWith(program('python3'), 'the official Python client', (python) => {
   let installed: string
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'tiltyard-python-'))
-    await runOk(python, ['-m', 'venv', folder], { cwd: folder })
+    const patient = { cwd: folder, timeout: PATIENCE_MS }
+    await runOk(python, ['-m', 'venv', folder], patient)
     installed = join(folder, 'bin/python')
     const options = ['--quiet', '--disable-pip-version-check']
-    await runOk(installed, ['-m', 'pip', 'install', ...options, CLIENT], { cwd: folder })
+    await runOk(installed, ['-m', 'pip', 'install', ...options, CLIENT], patient)
   })
   afterAll(async () => {
     await rm(folder, { recursive: true })

@@ -164,16 +164,22 @@ describe.each(Object.keys(rows) as (keyof typeof rows)[])('%s', (name) => {
 })
 
 test('§18.81 a group of 16 with 8 slots ends although the first eight are cut', async () => {
+  const clock = simulatedClock()
   let begun = 0
+  let hanging = 0
   const group = await play({
     size: 16,
+    clock,
     limits: { episodeMs: 300 },
     async agent(_, context) {
       begun += 1
       const hangs = begun <= 8
       await ask(context, [user('go')])
-      if (hangs) await new Promise(() => {})
-      return 1
+      if (!hangs) return 1
+      hanging += 1
+      // Time passes when all eight hang, and no more after.
+      if (hanging === 8) void clock.advance(300)
+      return new Promise(() => {})
     },
   })
   expect(group.episodes).toHaveLength(16)
