@@ -110,7 +110,7 @@ const episodeViews = ['conversation', 'timeline', 'tokens', 'raw'] as const
 
 const episode = createRoute({
   getParentRoute: () => root,
-  path: '/runs/$run/episodes/$',
+  path: '/runs/$run/episode/$',
   component: EpisodePage,
   params: {
     parse: ({ run: name, _splat }) => ({ run: fromSegment(name), _splat }),

@@ -61,19 +61,14 @@ function Neighbours() {
   useKeys({ '[': () => go(before), ']': () => go(after) })
   return (
     <div className="head push">
-      <StepLink to={before} title="← before" />
-      <StepLink to={after} title="after →" />
+      <StepLink to={before} title={`← step ${before}`} />
+      <StepLink to={after} title={`step ${after} →`} />
     </div>
   )
 }
 
 function StepLink({ to, title }: { readonly to: number | undefined; readonly title: string }) {
-  if (to === undefined)
-    return (
-      <span className="button" aria-disabled="true">
-        {title}
-      </span>
-    )
+  if (to === undefined) return null
   return (
     <Link
       from="/runs/$run/$split/$step"
@@ -81,7 +76,6 @@ function StepLink({ to, title }: { readonly to: number | undefined; readonly tit
       className="button"
       params={(params) => ({ ...params, step: to })}
       search={(search) => search}
-      aria-label={`step ${to}`}
     >
       {title}
     </Link>
@@ -210,7 +204,7 @@ function GroupHead({
       </div>
       {dropped === undefined ? null : (
         <div className="small bad">
-          dropped: <Text text={words(dropped)} />
+          {isDropped(dropped) ? 'dropped' : 'not trained'}: <Text text={words(dropped)} />
         </div>
       )}
     </div>
@@ -249,7 +243,12 @@ function fatesOf(
         : trained.startsWith('bad data')
           ? 'bad data'
           : trained
-  return [fate, ...(dropped === undefined ? [] : ['dropped']), ...(attempt > 0 ? ['retried'] : [])]
+  return [fate, ...(isDropped(dropped) ? ['dropped'] : []), ...(attempt > 0 ? ['retried'] : [])]
+}
+
+/** A group may also be left out of training whole, for one of the reasons for which an episode may. */
+function isDropped(reason: string | undefined): boolean {
+  return reason !== undefined && !['constant', 'alone', 'stale', 'unused'].includes(reason)
 }
 
 function countBy(names: readonly string[]): readonly (readonly [string, number])[] {

@@ -237,7 +237,7 @@ function Side({ run, id }: { readonly run: string; readonly id: string }) {
       {({ episode, messages, replies }) => (
         <div>
           <p className="head">
-            <Link to="/runs/$run/episodes/$" params={{ run, _splat: id }}>
+            <Link to="/runs/$run/episode/$" params={{ run, _splat: id }}>
               open
             </Link>
             <EndBadge episode={episode} />

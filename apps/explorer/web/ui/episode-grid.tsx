@@ -25,7 +25,7 @@ export function EpisodeGrid({
           title: 'episode',
           width: 'minmax(150px, 1.4fr)',
           cell: ({ id }) => (
-            <Link data-item to="/runs/$run/episodes/$" params={{ run, _splat: id }}>
+            <Link data-item to="/runs/$run/episode/$" params={{ run, _splat: id }}>
               {id}
             </Link>
           ),

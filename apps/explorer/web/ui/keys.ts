@@ -23,7 +23,8 @@ export function useKeys(keys: Readonly<Record<string, () => void>>): void {
 function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
-    (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName))
+    (target.isContentEditable ||
+      target.matches('select, textarea, input:not([type="checkbox"], [type="radio"])'))
   )
 }
 

@@ -141,7 +141,7 @@ function useCrumbs(): readonly Crumb[] {
     const { evaluation } = last.search
     return [runCrumb, { text: `${evaluation ?? split} step ${step}` }]
   }
-  if (last.routeId === '/runs/$run/episodes/$') {
+  if (last.routeId === '/runs/$run/episode/$') {
     const { _splat: id = '' } = last.params
     const [, split, evaluation, step, rest] =
       /^(train|eval)(?:\/(.+))?\/step-(\d+)\/(g.+)$/.exec(id) ?? []

@@ -52,13 +52,16 @@ function Tile({
   const why = unusual(episode)
   return (
     <Link
-      to="/runs/$run/episodes/$"
+      to="/runs/$run/episode/$"
       params={{ run, _splat: episode.id }}
       className={`tile ${isFailed ? 'failed' : ''} ${isFaded ? 'faded' : ''}`}
       aria-current={isCurrent ? 'page' : undefined}
-      aria-label={`episode ${episode.member}${episode.attempt > 0 ? `, attempt ${episode.attempt}` : ''}: ${reward === undefined ? words(episode.end) : `reward ${formatNumber(reward)}`}${why === '' ? '' : `, ${why}`}`}
       data-item={isCurrent ? undefined : ''}
     >
+      <span className="unseen">
+        episode {episode.member}
+        {episode.attempt > 0 ? `, attempt ${episode.attempt}` : ''}: reward
+      </span>
       <span className="value">{reward === undefined ? '–' : formatNumber(reward)}</span>
       <span className="why">{why || '\u00A0'}</span>
       {reward === undefined ? null : (

@@ -46,6 +46,9 @@ export function TokenStrip({ tokens, color, label }: TokenStripProps) {
             id={idOf(index)}
             role="option"
             data-token={index}
+            aria-label={
+              tokens.texts?.[index]?.trim() === '' ? JSON.stringify(tokens.texts[index]) : undefined
+            }
             aria-selected={index === chosen}
             className={classOf(tokens, index, color, strongest)}
           >

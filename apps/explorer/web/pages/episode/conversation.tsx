@@ -18,7 +18,7 @@ import { Failed, Nothing } from '../../ui/state.tsx'
 import { TokenScale, TokenStrip, type TokenColor } from '../../ui/token-strip.tsx'
 import { Rows, type RowsHandle } from '../../ui/virtual.tsx'
 
-const route = getRouteApi('/runs/$run/episodes/$')
+const route = getRouteApi('/runs/$run/episode/$')
 
 export interface ConversationProps {
   readonly at: EpisodeAddress

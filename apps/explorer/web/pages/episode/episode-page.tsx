@@ -17,7 +17,7 @@ import { TestCase } from './test-case.tsx'
 import { Timeline } from './timeline.tsx'
 import { TokensView } from './tokens-view.tsx'
 
-const route = getRouteApi('/runs/$run/episodes/$')
+const route = getRouteApi('/runs/$run/episode/$')
 
 const views = ['conversation', 'timeline', 'tokens', 'raw'] as const
 
@@ -89,13 +89,12 @@ function Episode({
         {views.map((name) => (
           <Link
             key={name}
-            from="/runs/$run/episodes/$"
+            from="/runs/$run/episode/$"
             to="."
             search={(search) => {
               return given({ ...search, view: name === 'conversation' ? undefined : name })
             }}
-            className={name === view ? 'active' : ''}
-            aria-current={name === view ? 'page' : undefined}
+            activeOptions={{ exact: true, includeSearch: true }}
           >
             {
               {

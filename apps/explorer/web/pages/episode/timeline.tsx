@@ -6,7 +6,7 @@ import { Nothing } from '../../ui/state.tsx'
 import { Text } from '../../ui/text.tsx'
 import { Rows } from '../../ui/virtual.tsx'
 
-const route = getRouteApi('/runs/$run/episodes/$')
+const route = getRouteApi('/runs/$run/episode/$')
 
 interface Span {
   readonly name: string
@@ -66,7 +66,7 @@ function TimelineRow({
           <Text text={name} />
         ) : (
           <Link
-            to="/runs/$run/episodes/$"
+            to="/runs/$run/episode/$"
             params={{ run, _splat: _splat ?? '' }}
             search={{ message }}
             data-item

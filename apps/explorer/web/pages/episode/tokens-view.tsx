@@ -9,7 +9,7 @@ import { Failed, Nothing } from '../../ui/state.tsx'
 import { TokenScale, TokenStrip, type TokenColor } from '../../ui/token-strip.tsx'
 import { Rows } from '../../ui/virtual.tsx'
 
-const route = getRouteApi('/runs/$run/episodes/$')
+const route = getRouteApi('/runs/$run/episode/$')
 
 /** Tokens of one row: a screenful, so that a long sequence is made as it is looked at. */
 const ROW_TOKENS = 400

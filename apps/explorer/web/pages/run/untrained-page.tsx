@@ -19,8 +19,8 @@ export function UntrainedPage() {
   const { failures } = useRun()
   return (
     <>
-      <ByStep />
       <Failures />
+      <ByStep />
       {failures.length === 0 ? null : (
         <section className="stack" aria-label="Failures of the run">
           <h2>Failures of the run itself</h2>
@@ -169,7 +169,7 @@ function Failures() {
                     title: 'episode',
                     width: 'minmax(150px, 1fr)',
                     cell: ({ id }) => (
-                      <Link data-item to="/runs/$run/episodes/$" params={{ run, _splat: id }}>
+                      <Link data-item to="/runs/$run/episode/$" params={{ run, _splat: id }}>
                         {id}
                       </Link>
                     ),
@@ -244,7 +244,7 @@ function Retry({ run, episode }: { readonly run: string; readonly episode: Episo
   if (next === undefined) return <span className="muted">no</span>
   const reward = rewardOf(next)
   return (
-    <Link to="/runs/$run/episodes/$" params={{ run, _splat: next.id }}>
+    <Link to="/runs/$run/episode/$" params={{ run, _splat: next.id }}>
       {reward === undefined ? words(next.end) : `reward ${formatNumber(reward)}`}
     </Link>
   )
