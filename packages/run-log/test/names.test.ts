@@ -10,7 +10,7 @@ configureGlobal({ seed: 20_261_129 })
 const portable =
   /^(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[a-z0-9_~-](?:[a-z0-9_~.-]*[a-z0-9_~-])?$/
 
-test('any name is encoded to a portable one and read back', () => {
+test('F63: any name is encoded to a portable one and read back', () => {
   assert(
     property(string({ unit: 'grapheme', minLength: 1, maxLength: 20 }), (name) => {
       // Longer ones are refused; a byte takes three characters at most.

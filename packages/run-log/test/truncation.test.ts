@@ -126,7 +126,7 @@ test.each([
   },
 )
 
-test('a cut, missing or foreign claim damages its run alone', async () => {
+test('F68: a cut, missing or foreign claim damages its run alone', async () => {
   const whole = await wholeRun(true)
   const claim = [...whole.keys()].find((name) => name.includes('/claims/'))!
   const healthy = [...(await wholeRun(true))].map(

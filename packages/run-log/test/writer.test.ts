@@ -148,13 +148,17 @@ test('a writer gives signs of life until it is closed', async () => {
   blobs.beforeWrite = (key) => {
     if (key.includes('/alive/')) signs.push(key)
   }
-  const writer = await claimNew(blobs, { signOfLifeMs: 1 })
-  await expect.poll(() => signs.length).toBeGreaterThan(3)
-  await writer.close()
-  const until = signs.length
-  await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(signs).toHaveLength(until)
-  expect(new Set(signs)).toEqual(new Set(['one/alive/0001']))
+  vi.useFakeTimers()
+  try {
+    const writer = await claimNew(blobs, { signOfLifeMs: 1_000 })
+    await vi.advanceTimersByTimeAsync(3_500)
+    expect(signs).toEqual(Array(4).fill('one/alive/0001'))
+    await writer.close()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(signs).toHaveLength(4)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('closing calls off a sign of life that is stuck, and nothing is under way afterwards', async () => {

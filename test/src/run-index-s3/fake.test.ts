@@ -58,7 +58,7 @@ describe('a store that ignores conditions', () => {
     fake.options = { ignoresConditions: true }
   })
 
-  test('is found out before anything of a run is written', async () => {
+  test('F61: is found out before anything of a run is written', async () => {
     const prefix = freshPrefix()
     await expect(indexOn(prefix).claim(runRecord('one'), { expect: 'new' })).rejects.toThrow(
       `s3://runs/${prefix} ignores "If-None-Match: *": two trainers could write one run`,
@@ -106,7 +106,10 @@ function onceEach(fault: Fault, picks: (request: FakeRequest) => boolean) {
 test.each<[string, Fault]>([
   ['503 SlowDown', { status: 503, code: 'SlowDown', retryAfter: 0 }],
   ['500', { status: 500, code: 'InternalError', retryAfter: 0 }],
-  ['409 on a racing create', { status: 409, code: 'ConditionalRequestConflict', retryAfter: 0 }],
+  [
+    'F61: 409 on a racing create',
+    { status: 409, code: 'ConditionalRequestConflict', retryAfter: 0 },
+  ],
   ['a dropped connection', 'reset'],
   ['an answer that was lost after the work was done', 'lost-answer'],
 ])('%s, at the first try of every request, loses and repeats nothing', async (_, fault) => {

@@ -151,26 +151,29 @@ export function claimCases(promise: RunIndexPromise): readonly ConformanceCase[]
       )
     }),
 
-    promise('names from outside are kept apart and read back as they were', async (bench) => {
-      for (const [member, name] of names.entries()) {
-        const writer = await bench.claim(name)
-        await record(writer, [
-          episodeEvent({ split: 'eval', evaluation: name, member }),
-          episodeEvent({ split: 'eval', member }),
-        ])
-      }
-      const listed = (await all(bench.other.runs())).map(({ name }) => name)
-      assert.deepEqual(listed.toSorted(), names.toSorted())
-      for (const [member, name] of names.entries()) {
-        const keys = (await all(bench.other.episodes(name))).map(({ key }) => key)
-        const plain = episodeKey({ split: 'eval', member })
-        assert.deepEqual(keys, [plain, { ...plain, evaluation: name }])
-        const found = await all(bench.other.episodes(name, { evaluation: name }))
-        assert.equal(found.length, 1)
-        const { episode } = await bench.other.episode(name, { ...plain, evaluation: name })
-        assert.equal(episode?.key.evaluation, name)
-      }
-    }),
+    promise(
+      'F62, F63: names from outside are kept apart and read back as they were',
+      async (bench) => {
+        for (const [member, name] of names.entries()) {
+          const writer = await bench.claim(name)
+          await record(writer, [
+            episodeEvent({ split: 'eval', evaluation: name, member }),
+            episodeEvent({ split: 'eval', member }),
+          ])
+        }
+        const listed = (await all(bench.other.runs())).map(({ name }) => name)
+        assert.deepEqual(listed.toSorted(), names.toSorted())
+        for (const [member, name] of names.entries()) {
+          const keys = (await all(bench.other.episodes(name))).map(({ key }) => key)
+          const plain = episodeKey({ split: 'eval', member })
+          assert.deepEqual(keys, [plain, { ...plain, evaluation: name }])
+          const found = await all(bench.other.episodes(name, { evaluation: name }))
+          assert.equal(found.length, 1)
+          const { episode } = await bench.other.episode(name, { ...plain, evaluation: name })
+          assert.equal(episode?.key.evaluation, name)
+        }
+      },
+    ),
 
     promise(
       'writers that join a run write beside its owner, each for itself',
