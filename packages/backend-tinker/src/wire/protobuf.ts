@@ -97,7 +97,7 @@ export function* piecesOf({ length, parts }: Segments): Generator<Uint8Array<Arr
   }
 }
 
-export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   // From Node's pool, not zeroed first: every byte is written.
   const whole = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
