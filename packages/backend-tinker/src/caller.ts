@@ -101,19 +101,21 @@ export function createCaller(
       let delay: number | undefined
       try {
         const { response, credential } = await attempt(call, idempotencyKey, tries)
-        if (response.status < 300 || call.handles?.includes(response.status) === true)
+        const unpaid = cantPay(response)
+        const handled = call.handles?.includes(response.status) === true
+        if (response.status < 300 || (handled && !(unpaid && response.status === 429)))
           return response
         failure = errorOf(call, response, credentials.scrub)
         if (response.status === 401 && !renewed && call.credential === undefined) {
           renewed = true
           if (credentials.refused(credential)) continue
         }
-        if (response.status === 402 && clock.now() - began < deadlines.billing) {
+        if (unpaid && clock.now() - began < deadlines.billing) {
           notices.say('billing', `paused: the account can't pay; ${failure.message}`)
           await clock.sleep(BILLING_PAUSE_MS, call.signal)
           continue
         }
-        if (!isRetried(call, response, tries)) throw failure
+        if (unpaid || !isRetried(call, response, tries)) throw failure
         delay = askedDelay(response)
       } catch (error) {
         if (call.signal.aborted) throw asError(call.signal.reason)
@@ -165,6 +167,12 @@ function isRetried(call: Call, response: WireResponse, tries: number): boolean {
   return response.status === 408 || response.status === 429 || response.status >= 500
 }
 
+/** What no waiting mends: some services, and gateways before them, say it with the status of too many requests. */
+function cantPay({ status, body }: WireResponse): boolean {
+  if (status !== 429) return status === 402
+  return /\b(?:credits?|balance|billing|payment)\b/i.test(detailOf(body, (text) => text))
+}
+
 /** Half a second, doubled up to ten; up to a quarter less, so that many clients don't come back as one. */
 export function backoff(tries: number): number {
   const delay = Math.min(FIRST_DELAY_MS * 2 ** tries, LONGEST_DELAY_MS)
@@ -213,7 +221,7 @@ export function errorOf(
   const { status } = response
   const said = detailOf(response.body, scrub)
   const requestId = response.header('x-request-id')
-  const [code, advice] = meaningOf(status)
+  const [code, advice] = meaningOf(cantPay(response) ? 402 : status)
   return new TinkerError(
     code,
     `can't ${operation}: the service answered ${status}${said === '' ? '' : ` (${said})`}${advice}`,

@@ -71,7 +71,7 @@ describe('#8 what is tried again', () => {
     await expect(work).resolves.toBeDefined()
   })
 
-  test('a service that never answers: each try ends at its deadline, all at the end of the budget', async () => {
+  test('F47: a service that never answers: each try ends at its deadline, all at the end of the budget', async () => {
     const { work, clock, times } = ask([silence], {
       deadlines: { request: 5_000, retries: 30_000 },
     })
@@ -93,7 +93,7 @@ describe('#8 what is tried again', () => {
 })
 
 describe('#9 #10 how long it waits', () => {
-  test('as long as the service asks for, up to a minute', async () => {
+  test('F48: as long as the service asks for, up to a minute', async () => {
     const milliseconds = ask([status(429, { 'retry-after-ms': '1250' }), good])
     await milliseconds.work
     expect(gap(milliseconds.times)).toBe(1_250)
@@ -154,7 +154,18 @@ test('the base address keeps its path', async () => {
   expect(urls.at(-1)).toBe('http://h.test:1/svc/api/v1/get_server_capabilities')
 })
 
-describe('402', () => {
+describe('F48: an account that can’t pay', () => {
+  test.each(['You are out of credits', 'Payment required: check your billing'])(
+    'is told at once too where the service says it with a 429: %s',
+    async (detail) => {
+      const { work, service } = ask([() => json({ detail }, 429, { 'retry-after': '2' }), good])
+      const error = await failure(work)
+      expect(error).toMatchObject({ code: 'TINKER_BILLING', status: 429 })
+      expect(error.message).toContain('add credit')
+      expect(service.at(path)).toHaveLength(1)
+    },
+  )
+
   test('stops at once and says what to do', async () => {
     const { work } = ask([status(402)])
     const error = await failure(work)

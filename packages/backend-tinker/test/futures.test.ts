@@ -176,12 +176,12 @@ describe('#27 an answer to the question for a result', () => {
     expect(times.at(-1)).toBeLessThan(32_000)
   })
 
-  test('a service that never answers is given up when the sample’s time is over', async () => {
+  test('F47: a service that never answers is given up when the sample’s time is over', async () => {
     const { outcome } = await sample([silence], { deadlines: { sample: 120_000 } })
     expect(outcome).toMatchObject({ error: { code: 'DEADLINE' } })
   })
 
-  test('a service that says try-again for ever is given up too', async () => {
+  test('F47: a service that says try-again for ever is given up too', async () => {
     let left = 10_000
     const { outcome } = await sample(
       [(asked) => ((left -= 1) > 0 ? slow(asked) : silence(asked))],
@@ -189,6 +189,20 @@ describe('#27 an answer to the question for a result', () => {
     )
     expect(outcome).toMatchObject({ error: { code: 'DEADLINE' } })
   })
+})
+
+test('F48: a 429 to a sample request that means an empty account is an error at once', async () => {
+  const service = fakeService(({ path }) => {
+    if (path === '/create_sampling_session') return json({ sampling_session_id: 's:sample:0' })
+    return path === '/asample' ? json({ detail: 'no credits left' }, 429) : undefined
+  })
+  const client = tinkerClient({ baseUrl: 'http://x.test', apiKey: 'k', fetch: service.fetch })
+  const session = await client.samplingSession({ baseModel: 'toy' })
+  await expect(
+    session.sample(tokenPrompt([1]), { numSamples: 1, maxTokens: 1 }),
+  ).rejects.toMatchObject({ code: 'TINKER_BILLING', status: 429 })
+  expect(service.at('/asample')).toHaveLength(1)
+  await client.close()
 })
 
 test('#64 429 to a sample request is no error: the same request after a pause', async () => {

@@ -180,7 +180,7 @@ describe('#11 keys and tokens', () => {
     ])
   })
 
-  test('a token about to end is renewed before it is used, once for all who wait', async () => {
+  test('F46: a token about to end is renewed before it is used, once for all who wait', async () => {
     const { service, client } = exchanging(30)
     await client.rest.capabilities()
     const before = service.at('/auth/token').length
@@ -188,7 +188,7 @@ describe('#11 keys and tokens', () => {
     expect(service.at('/auth/token').length - before).toBeLessThanOrEqual(2)
   })
 
-  test('a token refused before its end is replaced once; a second refusal is an error', async () => {
+  test('F46: a token refused before its end is replaced once; a second refusal is an error', async () => {
     const first: string[] = []
     const { service, client } = exchanging(3_600, (key) => {
       if (first.length === 0 && key.startsWith('eyJ')) first.push(key)
@@ -201,7 +201,7 @@ describe('#11 keys and tokens', () => {
     expect(never.service.at('/auth/token')).toHaveLength(2)
   })
 
-  test('a wrong key fails at once', async () => {
+  test('F46: a wrong key fails at once', async () => {
     const service = fakeService(() => json({ detail: 'no such key' }, 401))
     const client = tinkerClient({ baseUrl: 'http://x.test', apiKey: 'tml-k', fetch: service.fetch })
     await expect(client.session()).rejects.toMatchObject({ code: 'TINKER_KEY', status: 401 })

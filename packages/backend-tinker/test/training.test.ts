@@ -124,7 +124,7 @@ describe('the order of calls', () => {
     expect(learner.steps).toBe(1)
   })
 
-  test('#48 a cut batch is one batch: its first part goes last, a step waits for all, results are in order', async () => {
+  test('#48 F44: a cut batch is one batch: its first part goes last, a step waits for all, results are in order', async () => {
     const made = trainingService()
     const learner = await learnerOf(made)
     const data = Array.from({ length: 2_500 }, (_, index) => datum(index))
@@ -171,7 +171,7 @@ const conflicts = async (count: number) => {
 }
 
 describe('when answers get lost', () => {
-  test('a request is repeated under its number, with its bytes; each is carried out once', async () => {
+  test('F43: a request is repeated under its number, with its bytes; each is carried out once', async () => {
     const lost = new Set<string>()
     const done = new Map<string, number>()
     const made = trainingService(({ path, bytes }) => {
@@ -195,7 +195,7 @@ describe('when answers get lost', () => {
     expect(made.order).toEqual(['model', 'both 1', 'step 2'])
   })
 
-  test('if a part fails for good no step is sent, and later calls say why', async () => {
+  test('F45: if a part fails for good no step is sent, and later calls say why', async () => {
     const made = trainingService(
       (asked) =>
         asked.path === '/forward_backward' && trainedOf(asked).seq === 2
