@@ -23,6 +23,9 @@ export interface GatewayServer {
   close(): Promise<void>
 }
 
+/** How long a connection stays open between requests. Agents pause for tools; a connection that ends as they go on costs them a call. */
+const IDLE_MS = 75_000
+
 /**
  * Opens a socket for a gateway and sets its origin.
  * @throws ConfigError for an address that others reach, when no key is asked for.
@@ -47,7 +50,13 @@ export async function serveGateway(
   const { server, bound } = await new Promise<{ server: ReturnType<typeof serve>; bound: number }>(
     (resolve, reject) => {
       const made = serve(
-        { fetch: answer, hostname: host, port, overrideGlobalObjects: false },
+        {
+          fetch: answer,
+          hostname: host,
+          port,
+          overrideGlobalObjects: false,
+          serverOptions: { keepAliveTimeout: IDLE_MS },
+        },
         (info) => resolve({ server: made, bound: info.port }),
       )
       made.once('error', reject)
