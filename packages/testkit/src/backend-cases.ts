@@ -139,10 +139,17 @@ export function backendCases(options: BackendCasesOptions): readonly Conformance
         assert.ok(info.contextWindow > 0)
         assert.ok(described.executor.length > 0, 'executor is empty')
         assert.ok(described.adaptations.includes(adaptation === 'full' ? 'full' : 'lora'))
-        for (const name of lossNames)
-          assert.equal(described.losses.includes(name), lacks[name] === undefined, name)
+        const agrees = (name: keyof typeof lacks, says: boolean) =>
+          assert.equal(
+            says,
+            lacks[name] === undefined,
+            says
+              ? `${name} was declared lacking, but the backend says that it has it`
+              : `the backend says that it lacks ${name}, which was not declared lacking`,
+          )
+        for (const name of lossNames) agrees(name, described.losses.includes(name))
         for (const name of ['mask', 'topLogprobs', 'deterministic'] as const)
-          assert.equal(described[name], lacks[name] === undefined, name)
+          agrees(name, described[name])
       },
     ),
 

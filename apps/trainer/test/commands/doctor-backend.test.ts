@@ -79,7 +79,7 @@ describe('doctor backend', () => {
     expect(new Set(calls)).toEqual(
       new Set(['/client/config', '/client/dynamic_config', '/get_server_capabilities']),
     )
-    const brief = ['--lacks', 'cross_entropy', 'sum', 'adapterSeeds', 'optimizerState', 'list']
+    const brief = ['--lacks', 'sum', 'adapterSeeds', 'optimizerState', 'list']
     const agreed = await run(['doctor', 'backend', url, ...brief], { input: 'y\n', tty: true })
     expect(agreed.stdout).toContain('✓')
     expect(agreed.code).toBe(0)
