@@ -1,5 +1,3 @@
-import type { EpisodeFilter } from '@tiltyard/core'
-
 import type { BlobStore } from './blobs.ts'
 import { describeFault, visibility, type Claim } from './claims.ts'
 import { currentParts, placeFolder, type GroupPlace, type Part, type StreamKind } from './layout.ts'
@@ -14,8 +12,8 @@ import {
   type TrainingLine,
 } from './lines.ts'
 import { listParts } from './log.ts'
-import { headOf, idsThatMayMatch } from './sieve.ts'
-import { readLines, type Fault, type PartLines } from './text-lines.ts'
+import { linesFor, type Wanted } from './sieve.ts'
+import { readTexts, type Fault, type PartText } from './text-lines.ts'
 
 /** A line and where it was read: its records lie in the blob of the same name with `.gz`. */
 export interface Found<L extends Line = Line> {
@@ -49,9 +47,6 @@ export interface PlaceReading {
   readonly claims: readonly Claim[]
 }
 
-/** What of a step is asked for. Groups, too, when it is everything. */
-export type Wanted = { readonly id: string } | { readonly filter: EpisodeFilter } | undefined
-
 export async function readPlace(
   { blobs, folder, claims }: PlaceReading,
   place: GroupPlace,
@@ -66,17 +61,18 @@ export async function readPlace(
   const groups = new Map<number, Found<GroupLine>>()
   const faults: Fault[] = []
 
-  const contents: PartLines[] = []
+  const texts: PartText[] = []
   for (const kind of ['episodes', 'calls'] as const)
-    for await (const content of readLines(blobs, where, ofKind(parts, kind), faults))
-      contents.push(content)
-  const ids = idsOf(wanted, contents)
+    for await (const text of readTexts(blobs, where, ofKind(parts, kind), faults)) texts.push(text)
+  const lines = linesFor(
+    wanted,
+    texts.map(({ text }) => text),
+  )
 
-  for (const { part, lines } of contents) {
+  for (const [number, { part }] of texts.entries()) {
     const { epoch } = part.writer
     const records = `${where}/${part.name}.gz`
-    for (const text of lines) {
-      if (ids !== undefined && !ids.has(headOf(text)?.id ?? '')) continue
+    for (const text of lines[number]!) {
       const line = tryLine(text, `${where}/${part.name}`, faults)
       if (line === undefined) continue
       if (line.type === 'group') groups.set(line.group, { line, epoch, records })
@@ -85,16 +81,6 @@ export async function readPlace(
     }
   }
   return { place, episodes, groups, faults }
-}
-
-function idsOf(wanted: Wanted, contents: readonly PartLines[]): ReadonlySet<string> | undefined {
-  if (wanted === undefined) return undefined
-  if ('id' in wanted) return new Set([wanted.id])
-  return idsThatMayMatch(wanted.filter, linesOf(contents))
-}
-
-function* linesOf(contents: readonly PartLines[]): Generator<string> {
-  for (const { lines } of contents) yield* lines
 }
 
 function ofKind(parts: readonly Part[], kind: StreamKind): readonly Part[] {

@@ -10,6 +10,12 @@ export interface Fault {
   readonly torn: boolean
 }
 
+export interface PartText {
+  readonly part: Part
+  /** Whole lines, each with its newline. */
+  readonly text: Buffer
+}
+
 export interface PartLines {
   readonly part: Part
   readonly lines: readonly string[]
@@ -25,6 +31,17 @@ export async function* readLines(
   parts: readonly Part[],
   faults: Fault[],
 ): AsyncGenerator<PartLines> {
+  for await (const { part, text } of readTexts(blobs, folder, parts, faults))
+    yield { part, lines: splitLines(text) }
+}
+
+/** As `readLines`, for who looks into the text before it is split. */
+export async function* readTexts(
+  blobs: BlobStore,
+  folder: string,
+  parts: readonly Part[],
+  faults: Fault[],
+): AsyncGenerator<PartText> {
   const contents = mapAhead(parts, READS_AHEAD, async (part) => ({
     part,
     content: await blobs.read(`${folder}/${part.name}`),
@@ -35,14 +52,46 @@ export async function* readLines(
       faults.push({ where, what: 'it was listed and is gone', torn: false })
       continue
     }
-    const lines = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
-      .toString('utf8')
-      .split('\n')
-    const rest = lines.pop() ?? ''
-    if (rest !== '') {
-      const what = `torn end of ${Buffer.byteLength(rest)} bytes, never acknowledged; ignored`
+    const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
+    const end = bytes.lastIndexOf(NEWLINE) + 1
+    const rest = bytes.length - end
+    if (rest > 0) {
+      const what = `torn end of ${rest} bytes, never acknowledged; ignored`
       faults.push({ where, what, torn: true })
     }
-    yield { part, lines: lines.filter((line) => line !== '') }
+    yield { part, text: bytes.subarray(0, end) }
   }
+}
+
+const NEWLINE = 0x0a
+
+export function splitLines(text: Buffer): readonly string[] {
+  return text
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+}
+
+/** The lines that hold a text, in order; undefined once there are more than `most`. Splits nothing. */
+export function findLines(
+  text: Buffer,
+  needle: string,
+  most = Infinity,
+): readonly FoundLine[] | undefined {
+  const bytes = Buffer.from(needle)
+  const found: FoundLine[] = []
+  for (let at = text.indexOf(bytes); at !== -1;) {
+    if (found.length >= most) return undefined
+    const start = text.lastIndexOf(NEWLINE, at) + 1
+    const end = text.indexOf(NEWLINE, at)
+    found.push({ start, line: text.toString('utf8', start, end) })
+    at = text.indexOf(bytes, end)
+  }
+  return found
+}
+
+export interface FoundLine {
+  /** Byte at which it begins. */
+  readonly start: number
+  readonly line: string
 }

@@ -91,6 +91,20 @@ test('where blobs are written once, a long log takes few reads, and the single b
   expect(await all(index.episodes('one', { task: 't3' }))).toHaveLength(STEPS / 10)
 })
 
+test('a filter that most of a step meets finds them all', async () => {
+  const blobs = memoryBlobs(true)
+  const writer = await indexOver(blobs).claim(runRecord(), { expect: 'new' })
+  for (let member = 0; member < 50; member += 1) {
+    await writer.append(episode({ member }))
+    await writer.append(score({ member }, member))
+  }
+  await writer.close()
+  const found = (filter: EpisodeFilter) => all(indexOver(blobs).episodes('one', filter))
+  expect(await found({ end: 'completed' })).toHaveLength(50)
+  expect(await found({ task: 't', minReward: 20 })).toHaveLength(30)
+  expect(await found({ task: 't', end: 'turns' })).toEqual([])
+})
+
 const names = ['t', 'a "quoted" one', 'completed', 'g1/m0/a0', '"reward":{"reward":5}', 'ünï\n🏇']
 const ends: readonly EndReason[] = [
   { kind: 'completed' },
