@@ -34,13 +34,32 @@ export function Rows({ count, estimate, row, keyOf, role = 'list', label, handle
     scrollPaddingStart: 110,
     ...(keyOf === undefined ? {} : { getItemKey: keyOf }),
   })
+  const pinned = useRef<number>(undefined)
+  // Rows above take their real heights as their texts come: the one that was asked for stays where it is until the reader moves.
+  const hold = () => {
+    if (pinned.current === undefined) return
+    const [top] = virtualizer.getOffsetForIndex(pinned.current, 'start') ?? []
+    if (top !== undefined && Math.abs(window.scrollY - top) > 2) window.scrollTo({ top })
+  }
+  useLayoutEffect(hold)
+  useLayoutEffect(() => {
+    const letGo = () => (pinned.current = undefined)
+    const moves = ['wheel', 'touchstart', 'pointerdown', 'keydown'] as const
+    for (const move of moves) addEventListener(move, letGo, { passive: true })
+    return () => {
+      for (const move of moves) removeEventListener(move, letGo)
+    }
+  }, [])
   useLayoutEffect(() => {
     const value: RowsHandle = {
-      scrollTo: (index) => virtualizer.scrollToIndex(index, { align: 'start' }),
+      scrollTo(index) {
+        pinned.current = index
+        hold()
+      },
     }
     if (typeof handle === 'function') handle(value)
     else if (handle !== undefined && handle !== null) handle.current = value
-  }, [handle, virtualizer])
+  })
   return (
     <div
       ref={container}

@@ -88,7 +88,7 @@ export function Conversation({ at, answer }: ConversationProps) {
         label="Messages"
         handle={rows}
         count={messages.length}
-        estimate={(index) => 70 + Math.min(messages[index]!.chars, 8_000) / 4}
+        estimate={(index) => 70 + Math.min(messages[index]!.chars, 8_000) / 5}
         keyOf={(index) => index}
         row={(index) => (
           <div className="message">
