@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 
-import { type Player, playTask } from '@tiltyard/bundle'
+import { authorFailure, type Player, playTask } from '@tiltyard/bundle'
 import {
   type AssistantMessage,
   type Conversation,
@@ -8,6 +8,7 @@ import {
   isScored,
   type JsonObject,
   textOf,
+  TiltyardError,
   type ToolCall,
   type ToolSpec,
 } from '@tiltyard/core'
@@ -16,8 +17,9 @@ import type { Command } from 'commander'
 import { exitCodes, type Terminal } from '../exit.ts'
 import { createScreen, paint } from '../output/screen.ts'
 import { type LoadFlags, openBundle, withLoadFlags } from './bundle.ts'
+import { promptTokens, type PromptTokensOptions } from './prompt-tokens.ts'
 
-interface PlayFlags extends LoadFlags {
+interface PlayFlags extends LoadFlags, PromptTokensOptions {
   readonly task: string
   readonly seed: number
 }
@@ -36,6 +38,11 @@ export function playCommand(
     .argument('<bundle>', 'folder of the bundle')
     .requiredOption('--task <id>')
     .option('--seed <n>', "of the task's instance", Number, 0)
+    .option(
+      '--tokenizer <file>',
+      "a model's tokenizer.json, for :tokens (default: the small policy's)",
+    )
+    .option('--layout <name>', 'layout of the prompt, for :tokens', 'qwen3_5')
     .action(async (folder: string, flags: PlayFlags) => {
       done(await play(folder, flags, terminal))
     })
@@ -50,11 +57,17 @@ async function play(
   const bundle = await openBundle(folder, flags, terminal)
   const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
   const { bold, dim } = paint(screen)
-  const person = createPerson(terminal, screen)
+  const person = createPerson(terminal, screen, promptTokens(flags))
+  const tellAuthor = (what: string, error: unknown) => {
+    const { error: text, at, stack } = authorFailure(bundle, error)
+    screen.line(bold(`${what} broke${at === undefined ? '' : ` at ${at}`}: ${text}`))
+    screen.line(dim(stack))
+  }
   try {
     const { outcome } = await playTask(bundle, task, person.player, {
       seed,
       signal: terminal.interrupts.soft,
+      onToolError: (error, { tool }) => tellAuthor(`tool "${tool}"`, error),
     })
     for (const [step, score] of Object.entries(outcome.scores)) {
       screen.line(`${bold(step)}  ${isScored(score) ? score.value : `unscored: ${score.unscored}`}`)
@@ -63,13 +76,24 @@ async function play(
     if (reward !== undefined)
       screen.line(isRewarded(reward) ? `reward ${reward.reward}` : dim(reward.unscored))
     return exitCodes.success
+  } catch (error) {
+    if (!TiltyardError.is(error, 'VERIFIER')) throw error
+    tellAuthor('a verifier', error)
+    return exitCodes.failure
   } finally {
     person.close()
   }
 }
 
-/** Reads replies from the terminal: a line that begins with a tool's name is a call, another line ends the turn. */
-function createPerson(terminal: Terminal & PlayInput, screen: ReturnType<typeof createScreen>) {
+/**
+ * Reads replies from the terminal: a line that begins with a tool's name is a call, `:tokens` shows the prompt, another line ends
+ * the turn.
+ */
+function createPerson(
+  terminal: Terminal & PlayInput,
+  screen: ReturnType<typeof createScreen>,
+  tokensOf: ReturnType<typeof promptTokens>,
+) {
   const { bold, dim } = paint(screen)
   const reader = createInterface({
     input: terminal.stdin,
@@ -89,7 +113,7 @@ function createPerson(terminal: Terminal & PlayInput, screen: ReturnType<typeof 
     if (shown > 0 && calls === 0)
       screen.line(
         dim(
-          'reply with a line of text, or call a tool: name {"argument": "value"}; empty line gives up',
+          'reply with a line of text, or call a tool: name {"argument": "value"}; :tokens shows what a model would be given; empty line gives up',
         ),
       )
     for (;;) {
@@ -97,6 +121,10 @@ function createPerson(terminal: Terminal & PlayInput, screen: ReturnType<typeof 
       const { value, done } = await lines.next()
       const line = done === true ? '' : value.trim()
       if (line === '') return undefined
+      if (line === ':tokens') {
+        for (const shownLine of await tokensOf({ messages, tools })) screen.line(shownLine)
+        continue
+      }
       const reply = readReply(line, tools, `person_${calls}`)
       if ('mistake' in reply) {
         screen.line(reply.mistake)

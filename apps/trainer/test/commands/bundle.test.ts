@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { run } from '../support/terminal.ts'
 
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+/** Lines of a stack are Node's own then, not vitest's. */
+const asFromSource = ['--import', 'tsx', '--conditions=@tiltyard/source']
 const desk = fileURLToPath(new URL('../../bundles/desk', import.meta.url))
 
 describe('bundles from the command line', () => {
@@ -57,6 +61,15 @@ describe('bundles from the command line', () => {
     expect(stdout).toContain('reward 1')
     expect(code).toBe(0)
   })
+
+  test('on demand a person sees the prompt as a model is given it, token by token', async () => {
+    const input = [':tokens', 'I don’t know.'].join('\n')
+    const { code, stdout } = await run(['play', desk, '--task', 'id-name-0000'], { input })
+    expect(stdout).toMatch(/<\|im_start\|>·user·/)
+    expect(stdout).toMatch(/\(\d{3} tokens, as qwen3_5/)
+    expect(stdout).toContain('reward 0')
+    expect(code).toBe(0)
+  })
 })
 
 describe('a bundle of one’s own', () => {
@@ -76,6 +89,27 @@ describe('a bundle of one’s own', () => {
     expect(stdout).toContain('shop:')
     expect(code).toBe(0)
   })
+
+  test('a tool and a verifier that break are shown at the author’s line', async () => {
+    const place = join(folder, 'shop')
+    await run(['bundle', 'new', place])
+    const module = join(place, 'bundle.ts')
+    const text = readFileSync(module, 'utf8')
+      .replace('return price', "return price.toFixed('x'.repeat(2) as never).missing.member")
+      .replace('calls.length === 1', 'calls[7]!.name.length === 1')
+    writeFileSync(module, text)
+    const lineOf = (part: string) => text.slice(0, text.indexOf(part)).split('\n').length
+    const play = spawnSync(
+      process.execPath,
+      [...asFromSource, cli, 'play', place, '--task', 'price-of-apple'],
+      { input: 'get_price {"good": "apple"}\nIt costs 3.\n', encoding: 'utf8' },
+    )
+    expect(play.stdout).toContain(
+      `tool "get_price" broke at bundle.ts:${lineOf('return price')}: TypeError`,
+    )
+    expect(play.stdout).toContain(`a verifier broke at bundle.ts:${lineOf('calls[7]')}: TypeError`)
+    expect(play.status).toBe(1)
+  }, 120_000)
 
   test('mistakes are told with file and line, with exit code 2', async () => {
     const place = join(folder, 'shop')

@@ -59,6 +59,8 @@ function filesOf(name: string): Readonly<Record<string, string>> {
   return {
     'bundle.json': `${JSON.stringify(manifest, undefined, 2)}\n`,
     'bundle.ts': moduleText,
+    // An ES module: as CommonJS its TypeScript would lose its lines where it is loaded.
+    'package.json': `${JSON.stringify({ private: true, type: 'module' }, undefined, 2)}\n`,
     'system.md': 'You know the prices of a shop. Look a price up, then tell it.\n',
     'universe.json': `${JSON.stringify({ prices }, undefined, 2)}\n`,
     'tasks.jsonl': tasks.map((task) => `${JSON.stringify(task)}\n`).join(''),
