@@ -1,17 +1,21 @@
 #!/usr/bin/env node
-import { listenForInterrupts } from './exit.ts'
-import { main } from './main.ts'
+import { createRequire } from 'node:module'
 
-/** How long after the last line something may keep the process alive. */
-const LINGER_MS = 1_000
+import { exitCodes } from './exit.ts'
+import { isAtLeast } from './node-version.ts'
 
-process.exitCode = await main(process.argv.slice(2), {
-  stdin: process.stdin,
-  stdout: process.stdout,
-  stderr: process.stderr,
-  env: process.env,
-  interrupts: listenForInterrupts(),
-})
-// A recipe's plugin may hold a server or timer open; the program is over all the same.
-setTimeout(() => process.exit(), LINGER_MS).unref()
-if ('unref' in process.stdin) process.stdin.unref()
+const { engines } = createRequire(import.meta.url)('../package.json') as {
+  readonly engines: { readonly node: string }
+}
+const needed = engines.node.replace('>=', '')
+if (isAtLeast(process.versions.node, needed)) {
+  // Not before: what it imports doesn't load on an older Node.
+  const { runProgram } = await import('./program.ts')
+  await runProgram()
+} else {
+  process.stderr.write(
+    `tiltyard needs Node ${needed} or newer; this is Node ${process.versions.node}.\n` +
+      'Install a newer one (https://nodejs.org, or your version manager) and run the command again.\n',
+  )
+  process.exitCode = exitCodes.usage
+}

@@ -43,8 +43,10 @@ export function listenForInterrupts(): Interrupts {
 /** An error as a person reads it: our own by their message, others with their stack. */
 export function explain(error: unknown): string {
   if (error instanceof ConfigError || TiltyardError.is(error)) {
-    const cause = error.cause instanceof Error ? `\n  because: ${error.cause.message}` : ''
-    return `${error.message}${cause}`
+    const { message, cause } = error
+    // Many messages say it already.
+    const isNews = cause instanceof Error && !message.includes(cause.message)
+    return isNews ? `${message}\n  because: ${cause.message}` : message
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

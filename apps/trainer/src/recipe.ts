@@ -32,11 +32,10 @@ export async function importModule(path: string): Promise<Readonly<Record<string
     }
     if (TiltyardError.is(error)) throw error
     const message = error instanceof Error ? error.message : String(error)
-    throw new ConfigError(
-      'recipe',
-      [{ at: path, message: `it threw while it was loaded: ${message}` }],
-      { cause: error },
-    )
+    const why = NOT_A_MODULE.test(message)
+      ? 'it uses await at its top level, which only ES modules have; name it with the ending .mts, or put "type": "module" into the package.json beside it'
+      : `it threw while it was loaded: ${message}`
+    throw new ConfigError('recipe', [{ at: path, message: why }], { cause: error })
   }
 }
 
@@ -75,6 +74,9 @@ export function pickExport<T>(
     },
   ])
 }
+
+/** What the compiler says of top-level await in a file that its package takes for CommonJS. */
+const NOT_A_MODULE = /Top-level await is currently not supported with the "cjs" output format/
 
 /** The package that a failed import asked for, if that is what went wrong. */
 function missingPackage(error: unknown): string | undefined {

@@ -10,6 +10,19 @@ import type { BlobInfo, BlobStore, ByteRange } from '@tiltyard/run-log'
 import type { Files } from './files.ts'
 import { errorCode, isAbsent, storeError } from './store-errors.ts'
 
+/** As a recursive mkdir, with the true reason when it fails: Node calls a folder absent that is in a read-only one. */
+async function mkdirAll(files: Files, path: string): Promise<string | undefined> {
+  try {
+    return await files.mkdir(path, { recursive: true })
+  } catch (error) {
+    const parent = dirname(path)
+    if (errorCode(error) !== 'ENOENT' || parent === path) throw error
+    const first = await mkdirAll(files, parent)
+    await files.mkdir(path)
+    return first ?? path
+  }
+}
+
 /** Blobs as files of a folder. Symbolic links below it are not followed. */
 export function folderBlobs(folder: string, files: Files): BlobStore {
   const root = resolve(folder)
@@ -25,7 +38,7 @@ export function folderBlobs(folder: string, files: Files): BlobStore {
 
   /** Makes the folder and, where it is new, its place in its parents durable. */
   const makeFolder = async (path: string) => {
-    const first = await files.mkdir(path, { recursive: true })
+    const first = await mkdirAll(files, path)
     if (!(await isOwn(path)))
       throw new Error('a symbolic link leads out of the folder; links are not followed')
     if (first === undefined) return

@@ -7,6 +7,7 @@ export type Metrics = Readonly<Record<string, number | null>>
 export interface Warning {
   readonly code:
     | 'all_groups_constant'
+    | 'no_room'
     | 'replies_cut'
     | 'logprob_gap'
     | 'not_finite'

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import {
   checkOptions,
@@ -100,7 +100,7 @@ export function folderCheckpoints(
     const target = placeOf(ref)
     try {
       if (await holds(target, parts)) return ref
-      await mkdir(join(folder, ref.kind), { recursive: true })
+      await mkdirAll(join(folder, ref.kind))
       const made = await mkdtemp(join(folder, '.writing-'))
       try {
         for (const [name, content] of parts) await write(join(made, name), content)
@@ -340,6 +340,18 @@ async function sizeOf(
 
 function jsonBytes(value: unknown): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify(value, undefined, 2)}\n`)
+}
+
+/** Of a folder in a read-only one a recursive mkdir says that it is absent; a plain one says why. */
+async function mkdirAll(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true })
+  } catch (error) {
+    const parent = dirname(path)
+    if (!isCode(error, 'ENOENT') || parent === path) throw error
+    await mkdirAll(parent)
+    await mkdir(path)
+  }
 }
 
 function parsed(text: string): unknown {

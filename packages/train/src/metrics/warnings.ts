@@ -26,6 +26,7 @@ const GAP_NATS = 0.1
 export function stepWarnings(facts: StepFacts): readonly Warning[] {
   return [
     ...constantGroups(facts),
+    ...noRoom(facts),
     ...cutReplies(facts),
     ...logprobGaps(facts),
     ...brokenNumbers(facts),
@@ -46,6 +47,19 @@ function constantGroups({ groups, constant }: StepFacts): readonly Warning[] {
     {
       code: 'all_groups_constant',
       message: `${all} constant rewards, so the step has no gradient; likely ${reason}`,
+    },
+  ]
+}
+
+function noRoom({ groups }: StepFacts): readonly Warning[] {
+  const episodes = groups.flatMap((group) => group.episodes)
+  const unplayed = episodes.filter(({ end, replies }) => end.kind === 'cut' && replies.length === 0)
+  const [first] = unplayed
+  if (first?.end.kind !== 'cut') return []
+  return [
+    {
+      code: 'no_room',
+      message: `${unplayed.length} of ${episodes.length} episodes were cut (${first.end.by}) before their first reply, for instance of task ${first.task.id}; likely the task is longer than the context window or limits.episodeTokens allows`,
     },
   ]
 }

@@ -47,6 +47,22 @@ describe('warnings of a step', () => {
     expect(codes({ groups: [half] })).toEqual([])
   })
 
+  test('episodes that had no room for a reply are told with their limit and a task', () => {
+    const end = { kind: 'cut', by: 'context_window' } as const
+    const group = playedGroup([
+      { reward: 0, replies: [], end },
+      { reward: 1, end },
+    ])
+    expect(stepWarnings(facts({ groups: [group] }))).toEqual([
+      {
+        code: 'no_room',
+        message: expect.stringMatching(
+          /^1 of 2 episodes were cut \(context_window\) before their first reply, for instance of task task; .*longer than the context window/,
+        ),
+      },
+    ])
+  })
+
   test('F37: a gap between sampler and learner for the same weights is named with its size', () => {
     const values = { 'optim/logprob_diff_mean': 0.3 }
     expect(stepWarnings(facts({ values }))[0]!.message).toMatch(/differ by 0.300 nats/)
