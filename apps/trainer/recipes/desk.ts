@@ -31,7 +31,7 @@ const lesson = (name: 'short' | 'whole', steps: number) =>
     count: steps * batchSize,
     head: name === 'whole',
   })
-const demonstrations = [...(await lesson('short', 160)), ...(await lesson('whole', 90))]
+const demonstrations = [...(await lesson('short', 200)), ...(await lesson('whole', 120))]
 
 export const training = defineTraining({
   run: 'desk',
@@ -69,9 +69,9 @@ export const training = defineTraining({
     batchSize,
     weighting: 'token',
     optimizer: {
-      learningRate: 3e-3,
+      learningRate: 2.5e-3,
       clipNorm: 1,
-      schedule: { shape: 'linear', warmup: 20, hold: 100, floor: 0.1 },
+      schedule: { shape: 'linear', warmup: 20, hold: 180, floor: 0.1 },
     },
     checkpoints: { every: 0 },
     evalEvery: 0,
