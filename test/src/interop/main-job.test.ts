@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,11 @@ let address: string
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'tiltyard-wired-'))
-  server = await start('service', ['serve', 'tinker', recipe, '--key', 'tml-of-the-test'])
+  const key = 'tml-of-the-test'
+  server = await start(
+    'service',
+    ['serve', 'tinker', recipe, ['--key', key], ['--ledger', 'ledger']].flat(),
+  )
   let said = ''
   for await (const piece of server.stdout!.setEncoding('utf8')) {
     said += String(piece)
@@ -29,7 +33,8 @@ beforeAll(async () => {
     address = found
     break
   }
-}, 2 * MINUTES)
+  if (!said.includes('serving')) throw new Error(`the service didn't begin: ${said}`)
+}, 10 * MINUTES)
 afterAll(() => {
   server?.kill('SIGKILL')
   rmSync(folder, { recursive: true, force: true })
@@ -76,6 +81,8 @@ test(
     expect(wanted.trim().split('\n').length).toBeGreaterThanOrEqual(3)
     expect(metricsOf('over', 'wired')).toBe(wanted)
     expect(metricsOf('over', 'wired-warm-start')).toBe(metricsOf('inside', 'wired-warm-start'))
+    // What the service knows of the run's checkpoints outlives it.
+    expect(readdirSync(join(folder, 'service', 'ledger')).length).toBeGreaterThan(0)
   },
   20 * MINUTES,
 )

@@ -1,5 +1,5 @@
 import { createGateway, serveGateway } from '@tiltyard/gateway'
-import { tinkerServer } from '@tiltyard/tinker-server'
+import { folderLedgerStore, tinkerServer } from '@tiltyard/tinker-server'
 import type { TrainingConfig } from '@tiltyard/train'
 import type { Command } from 'commander'
 
@@ -16,6 +16,7 @@ interface ServeFlags extends RecipeFlags, ServedChoice {
   readonly host?: string
   readonly port?: number
   readonly key?: readonly string[]
+  readonly ledger?: string
 }
 
 /** Serves what a recipe trains: the service's protocol over its backend, or one of its policies to agents; or a bundle's tasks. */
@@ -27,21 +28,25 @@ export function serveCommand(
   const serve = program
     .command('serve')
     .description('serve a recipe’s backend or policy, or a bundle, on this machine')
-  place(
-    serve.command('tinker').description('the Tinker protocol over the recipe’s backend'),
-  ).action(async (recipe: string, flags: ServeFlags) => {
-    await serving(recipe, flags, terminal, async ({ backend, renderer }, logger) => {
-      const server = tinkerServer({
-        backend,
-        logger,
-        endTokens: renderer.stop.tokens,
-        ...(flags.key === undefined ? {} : { keys: flags.key }),
+  place(serve.command('tinker').description('the Tinker protocol over the recipe’s backend'))
+    .option(
+      '--ledger <folder>',
+      'keeps what clients know of their checkpoints, so that a server that starts again has them (default: in memory)',
+    )
+    .action(async (recipe: string, flags: ServeFlags) => {
+      await serving(recipe, flags, terminal, async ({ backend, renderer }, logger) => {
+        const server = tinkerServer({
+          backend,
+          logger,
+          endTokens: renderer.stop.tokens,
+          ...(flags.key === undefined ? {} : { keys: flags.key }),
+          ...(flags.ledger === undefined ? {} : { ledger: folderLedgerStore(flags.ledger) }),
+        })
+        const address = await server.listen(placeOf(flags))
+        return { line: `serving the Tinker protocol at ${address}`, close: () => server.close() }
       })
-      const address = await server.listen(placeOf(flags))
-      return { line: `serving the Tinker protocol at ${address}`, close: () => server.close() }
+      done(exitCodes.success)
     })
-    done(exitCodes.success)
-  })
 
   place(
     serve
