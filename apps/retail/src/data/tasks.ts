@@ -60,7 +60,7 @@ const classes: Readonly<Record<Exclude<TaskClass, 's1'>, readonly string[]>> = {
   s3: '10 12 24 25 50 57 62 65 67 68 105'.split(' '),
 }
 
-export function classOf(id: string): TaskClass {
+function classOf(id: string): TaskClass {
   return classes.s2.includes(id) ? 's2' : classes.s3.includes(id) ? 's3' : 's1'
 }
 

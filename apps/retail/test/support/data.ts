@@ -14,7 +14,7 @@ import { wholeOrder } from '../../src/tools/records.ts'
 /** The benchmark's data with the expected results beside them. */
 export const retailData = fromEnvironment('TILTYARD_TAU2_DATA')
 
-export const retailFolder = fileURLToPath(new URL('../../', import.meta.url))
+const retailFolder = fileURLToPath(new URL('../../', import.meta.url))
 
 export function loadRetail(data: string, options: LoadOptions = {}): Promise<Bundle> {
   return loadBundle(retailFolder, { data, ...options })
