@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 import { TiltyardError } from '@tiltyard/core'
 import { Command, CommanderError } from 'commander'
 
@@ -22,6 +24,7 @@ export async function main(
   }
   const program = new Command('tiltyard')
     .description('Trains LLM agents by reinforcement learning.')
+    .version(version())
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(text),
@@ -50,4 +53,9 @@ export async function main(
     terminal.stderr.write(`${explain(error)}\n`)
     return TiltyardError.is(error, 'CONFIG') ? exitCodes.usage : exitCodes.failure
   }
+}
+
+function version(): string {
+  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(manifest) as { readonly version: string }).version
 }

@@ -218,11 +218,15 @@ function goldLines({
   failures,
 }: Awaited<ReturnType<typeof goldReport>>): readonly string[] {
   return [
-    `${task}: ${calls.length} calls, ${changes.length} changes`,
+    `${task}: ${counted(calls.length, 'call')}, ${counted(changes.length, 'change')}`,
     ...changes.map(
       ({ path, before, after }) =>
         `  ${path}: ${JSON.stringify(before)} → ${JSON.stringify(after)}`,
     ),
     ...failures.map(({ stack }) => stack),
   ]
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
 }
