@@ -18,7 +18,10 @@ async function mkdirAll(files: Files, path: string): Promise<string | undefined>
     const parent = dirname(path)
     if (errorCode(error) !== 'ENOENT' || parent === path) throw error
     const first = await mkdirAll(files, parent)
-    await files.mkdir(path)
+    await files.mkdir(path).catch((reason: unknown) => {
+      // Another writer was faster.
+      if (errorCode(reason) !== 'EEXIST') throw reason
+    })
     return first ?? path
   }
 }
