@@ -86,8 +86,12 @@ function compare(ours: number, python: string, checkout: string): void {
 
 function message(from: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    from.once('message', resolve)
-    from.once('exit', (code) => reject(new Error(`a process ended with ${code}`)))
+    const ended = (code: number | null) => reject(new Error(`a process ended with ${code}`))
+    from.once('exit', ended)
+    from.once('message', (said) => {
+      from.off('exit', ended)
+      resolve(said)
+    })
   })
 }
 
