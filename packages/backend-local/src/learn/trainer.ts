@@ -165,8 +165,8 @@ export function createTrainer({
       const result = scored(data, loss, await run(data, loss, gradients))
       if (!Number.isFinite(result.loss)) throw new TrainingFault(`the loss is ${result.loss}`)
       for (const [name, gradient] of gradients) {
-        const at = gradient.findIndex((value) => !Number.isFinite(value))
-        if (at !== -1)
+        const at = notFinite(gradient)
+        if (at !== undefined)
           throw new TrainingFault(`the gradient of ${name} has ${gradient[at]} at ${at}`)
       }
       if (accumulated === undefined) accumulated = gradients
@@ -302,6 +302,14 @@ function addGradients(
   if (results['rows.target'] !== undefined)
     addRows(head, results['rows.target'], data.targets, rows, shape.width, -1)
   addRows(gradients.get(EMBEDDING)!, results['rows.token']!, data.tokens, rows, shape.width, 1)
+}
+
+/** Where the first number stands that isn't finite. */
+function notFinite(values: Float32Array): number | undefined {
+  // Zero times what isn't finite is NaN: one pass without a call for each number.
+  let zero = 0
+  for (let at = 0; at < values.length; at += 1) zero += values[at]! * 0
+  return zero === 0 ? undefined : values.findIndex((value) => !Number.isFinite(value))
 }
 
 function addTo(sum: Float32Array, values: Float32Array): void {

@@ -3,13 +3,12 @@ import { ConfigError } from '@tiltyard/core'
 import type { Schedule } from '../config/options.ts'
 
 /**
- * Multiplier of the learning rate for optimizer step s (0-based) of S. With b = warmup + hold and progress
- * x = (s − b) / (S − b):
+ * Multiplier of the learning rate for optimizer step s (0-based) of S. With b = warmup + hold and progress x = (s − b) / (S − b):
  *
  *     constant 1      linear 1 − x      cosine ½ · (1 + cos(π·x))      then floor + (1 − floor) · that
  *
- * During warmup: (s + 1) / (warmup + 1); then 1 for `hold` steps. Linear at 5 of 10 gives 0.5, cosine at 9 of 10 gives 0.0244717. Steps beyond S stay at
- * the end. What counts is the trainer's optimizer steps, not rows or data.
+ * During warmup: (s + 1) / (warmup + 1); then 1 for `hold` steps. Linear at 5 of 10 gives 0.5, cosine at 9 of 10 gives 0.0244717.
+ * Steps beyond S stay at the end. What counts is the trainer's optimizer steps, not rows or data.
  * @throws ConfigError for a shape that needs an end when `total` is unknown or not positive.
  */
 export function scheduleMultiplier(
