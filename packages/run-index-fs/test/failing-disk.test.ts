@@ -109,11 +109,11 @@ describe('a folder that can’t be written', () => {
 
   test('is told as it is, where Node says of new folders in it that they are absent', async () => {
     const folder = await freshFolder()
-    const mkdir = (async (path: string, options?: { readonly recursive?: boolean }) => {
+    const made = (async (path: string, options?: { readonly recursive?: boolean }) => {
       if (path === folder) return nodeFiles.mkdir(path, options)
       return refusal(options?.recursive === true ? 'ENOENT' : 'EROFS')()
     }) as Files['mkdir']
-    const index = fsRunIndexOn({ ...nodeFiles, mkdir }, { folder })
+    const index = fsRunIndexOn({ ...nodeFiles, mkdir: made }, { folder })
     await expect(index.claim(runRecord(), { expect: 'new' })).rejects.toThrow(
       'the file system is read-only; choose another folder',
     )
