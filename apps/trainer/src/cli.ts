@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { createRequire } from 'node:module'
 
 import { exitCodes } from './exit.ts'

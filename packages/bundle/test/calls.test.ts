@@ -231,21 +231,27 @@ describe('errors', () => {
     })
   })
 
-  test('a tool that takes too long is told so, and writes nothing any more', async () => {
+  test.each([
+    ['in the moment in which it is told', (resume: () => void) => resume()],
+    ['later', (resume: () => void) => void setImmediate(resume)],
+  ])('a tool that takes too long is told so, and writes nothing any more: %s', async (_, when) => {
     let late: unknown
     const slow = defineTool({
       name: 'slow',
       parameters: z.object({}),
-      run: async (_, { universe, signal }: ToolContext) => {
-        await new Promise((resolve) =>
-          signal.addEventListener('abort', () => setImmediate(resolve)),
-        )
-        try {
-          universe.update(() => {})
-        } catch (error) {
-          late = error
-        }
-      },
+      run: (_args, { universe, signal }: ToolContext) =>
+        new Promise<void>((resolve) =>
+          signal.addEventListener('abort', () =>
+            when(() => {
+              try {
+                universe.update(() => {})
+              } catch (error) {
+                late = error
+              }
+              resolve()
+            }),
+          ),
+        ),
     })
     const env = await envWith([slow], { limits: { toolMs: 5 } })
     expect(await answers(env, call('slow'))).toEqual([

@@ -92,7 +92,7 @@ function beingWritten(run: string, { owner, signAge }: RunState): StateError {
   const sign = signAge === undefined ? 'none yet' : `${Math.round(signAge / 1_000)} s ago`
   return new StateError(
     `run "${run}" is being written by another process: writer ${epoch}, process ${process?.pid ?? '?'}, since ${since}, ` +
-      `last sign of life ${sign}. Stop it first, choose another name, or take the run over, which ends its writing`,
+      `last sign of life ${sign}. Stop it first, choose another name, or take the run over (takeOver, or --take-over on the command line), which ends its writing`,
     { details: { run, epoch, pid: process?.pid ?? 0, since } },
   )
 }

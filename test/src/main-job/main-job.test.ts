@@ -52,7 +52,7 @@ describe('the main job, from the command line', () => {
     expect(stdout.match(/^held-out success \d+\.\d%/gm)).toHaveLength(3)
     expect(stdout).toContain('reward of each step (·) and success on evaluated tasks (●)')
     expect(stdout).toContain('before (step 0)')
-    expect(stdout).toContain('its numbers:     tiltyard index metrics small-desk')
+    expect(stdout).toContain('its numbers:     npx tiltyard index metrics small-desk')
     expect(stdout).not.toContain('\r')
     expect(stdout).not.toContain('\u001b')
   })

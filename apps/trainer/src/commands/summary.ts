@@ -43,7 +43,7 @@ export async function summarize({
   const resume =
     end === 'completed'
       ? []
-      : [`go on:           tiltyard train ${recipe} --resume --run ${run}${at}`]
+      : [`go on:           npx tiltyard train ${recipe} --resume --run ${run}${at}`]
   return [
     '',
     ...curve,
@@ -51,9 +51,9 @@ export async function summarize({
     '',
     `the run lies in  ${index.name}, as ${run}`,
     ...resume,
-    `its numbers:     tiltyard index metrics ${run}${at}`,
-    `its episodes:    tiltyard index show ${run}${at}`,
-    `evaluate it:     tiltyard eval ${recipe} --run ${run}${at}`,
+    `its numbers:     npx tiltyard index metrics ${run}${at}`,
+    `its episodes:    npx tiltyard index show ${run}${at}`,
+    `evaluate it:     npx tiltyard eval ${recipe} --run ${run}${at}`,
   ]
 }
 

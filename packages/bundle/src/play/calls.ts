@@ -117,7 +117,10 @@ export function episodeCalls(scope: CallScope): Calls {
             },
             secrets: bundle.secrets,
             get signal() {
-              return signal()
+              const made = signal()
+              // Before the tool's own listeners hear of it: a call that is over writes nothing.
+              made.addEventListener('abort', release, { once: true })
+              return made
             },
             log: scope.log,
           })
