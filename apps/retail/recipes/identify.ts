@@ -2,7 +2,7 @@
  * The main job on real data: the policy of the desk's recipe learns to tell customers of tau2-bench's retail database their user
  * id, and is evaluated on customers that it never saw.
  *
- *   TILTYARD_TAU2_DATA=<folder> npx tiltyard train apps/retail/recipes/identify.ts
+ *   npx tiltyard train apps/retail/recipes/identify.ts --data <folder>
  */
 import { fileURLToPath } from 'node:url'
 

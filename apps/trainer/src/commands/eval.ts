@@ -11,7 +11,7 @@ import { packageVersions } from '../recipe.ts'
 import { wholeNumber } from './arguments.ts'
 import { evaluationLine } from './narrator.ts'
 import { freeRunName } from './runs.ts'
-import { type RecipeFlags, readTraining } from './training-recipe.ts'
+import { DATA_HELP, type RecipeFlags, readTraining } from './training-recipe.ts'
 
 interface EvalFlags extends RecipeFlags {
   readonly run?: string
@@ -36,6 +36,7 @@ export function evalCommand(
     .option('--step <n>', 'its checkpoint after so many steps (default: the newest)', wholeNumber)
     .option('--model', 'the untrained model instead')
     .option('--json')
+    .option('--data <folder>', DATA_HELP)
     .option('--export <name>', 'which export of the recipe, when it has several')
     .action(async (recipe: string, flags: EvalFlags) => {
       done(await runEvaluation(recipe, flags, terminal))

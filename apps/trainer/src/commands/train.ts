@@ -12,7 +12,7 @@ import { estimateLines, estimateTraining, type Prices, PRICES_HELP, readPrices }
 import { createNarrator, type Narrator } from './narrator.ts'
 import { freeRunName, unfinishedRun } from './runs.ts'
 import { summarize } from './summary.ts'
-import { type RecipeFlags, readTraining } from './training-recipe.ts'
+import { DATA_HELP, type RecipeFlags, readTraining } from './training-recipe.ts'
 
 interface TrainFlags extends RecipeFlags {
   readonly steps?: number
@@ -41,6 +41,7 @@ export function trainCommand(
     .option('--resume', "go on with the recipe's newest unfinished run, or with --run")
     .option('--take-over', 'resume although another process seems to write the run')
     .option('--allow <change...>', 'resume although this changed: renderer, dataset, loss, model')
+    .option('--data <folder>', DATA_HELP)
     .option('--export <name>', 'which export of the recipe, when it has several')
     .option('--dry-run', 'tell what would be played and the most tokens it takes; needs no key')
     .option('--prices <prefill,sample,train>', PRICES_HELP, readPrices)

