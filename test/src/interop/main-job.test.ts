@@ -25,15 +25,16 @@ beforeAll(async () => {
     'service',
     ['serve', 'tinker', recipe, ['--key', key], ['--ledger', 'ledger']].flat(),
   )
+  // Read to its end: a pipe that nobody holds any more would end the service.
   let said = ''
-  for await (const piece of server.stdout!.setEncoding('utf8')) {
-    said += String(piece)
-    const [, found] = /serving the Tinker protocol at (\S+)/.exec(said) ?? []
-    if (found === undefined) continue
-    address = found
-    break
-  }
-  if (!said.includes('serving')) throw new Error(`the service didn't begin: ${said}`)
+  address = await new Promise((resolve, reject) => {
+    server.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      const [, found] = /serving the Tinker protocol at (\S+)/.exec(said) ?? []
+      if (found !== undefined) resolve(found)
+    })
+    server.once('close', () => reject(new Error(`the service didn't begin: ${said}`)))
+  })
 }, 10 * MINUTES)
 afterAll(() => {
   server?.kill('SIGKILL')
