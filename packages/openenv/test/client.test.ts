@@ -243,7 +243,7 @@ describe('against a server that misbehaves', () => {
     expect(server.frames[0]).toEqual({ type: 'reset', data: { seed: 7, split: 'train', index: 3 } })
   })
 
-  test('an error frame fails the episode with the server’s words; so does a connection that is closed without an answer', async () => {
+  test('an error frame fails the episode with the server’s words; F22: so does a connection that is closed without an answer, at once', async () => {
     server = await scriptedServer(toolSchema, (frame, socket, connection) => {
       if (frame['type'] === 'reset') send(socket, ready)
       else if ((frame['data'] as JsonObject | undefined)?.['type'] === 'list_tools')

@@ -1,48 +1,13 @@
-import { readFileSync } from 'node:fs'
-
 import type { JsonObject, JsonValue } from '@tiltyard/core'
 import { simulatedClock } from '@tiltyard/testkit'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
-import { openenvServer, type OpenEnvServer, type OpenEnvServerOptions } from '../src/index.ts'
+import { openenvServer } from '../src/index.ts'
 import { rawClient } from './support/client.ts'
-import { rightRule, type SumsSource, sumsSource } from './support/sums.ts'
+import { base, callAdd, serve, serveEachTest, server, source } from './support/served.ts'
+import { rightRule, sumsSource } from './support/sums.ts'
 
-interface Exchange {
-  readonly client?: JsonValue
-  readonly client_raw?: string
-  readonly server?: JsonObject
-  readonly http?: string
-  readonly body?: JsonValue
-  readonly answer?: JsonObject
-}
-
-const recorded = JSON.parse(
-  readFileSync(new URL('vectors/frames-0.2.3.json', import.meta.url), 'utf8'),
-) as { readonly sections: readonly { readonly name: string; readonly exchange: Exchange[] }[] }
-
-const section = (name: string) => recorded.sections.find((each) => each.name === name)!.exchange
-
-let source: SumsSource
-let server: OpenEnvServer
-let base: string
-
-async function serve(options: Partial<OpenEnvServerOptions> = {}): Promise<void> {
-  await server?.close()
-  source = sumsSource()
-  server = openenvServer({ source, reward: rightRule, splits: ['train'], ...options })
-  base = await server.listen()
-  // The server has looked at a first task's tools.
-  source.ends.length = 0
-}
-
-beforeEach(() => serve())
-afterEach(() => server.close())
-
-const callAdd = (a: number, b: number) => ({
-  type: 'step',
-  data: { type: 'call_tool', tool_name: 'add', arguments: { a, b } },
-})
+serveEachTest()
 
 describe('an episode over a socket', () => {
   test('reset shows messages and tools; calls are answered; the last end_turn brings reward and scores', async () => {
@@ -190,109 +155,6 @@ describe('an episode over a socket', () => {
   })
 })
 
-describe('recorded traffic of the official server', () => {
-  /** Type and code, and the kinds and places of what didn't fit; the texts are pydantic's. */
-  const essence = (frame: JsonObject) => {
-    const data = frame['data'] as JsonObject
-    const errors = data['errors'] as readonly JsonObject[] | undefined
-    return {
-      type: frame['type'],
-      code: data['code'],
-      keys:
-        data['code'] === undefined && frame['type'] === 'observation'
-          ? Object.keys(data).sort()
-          : [],
-      errors: (errors ?? []).map(({ type, loc }) => ({ type, loc })),
-    }
-  }
-
-  test('frames of the tool environment: tools, results, errors, state', async () => {
-    const client = await rawClient(base)
-    for (const [index, { client: frame }] of section(
-      'mcp env: MCPToolClient (0.2.3: over /ws)',
-    ).entries()) {
-      const answer = section('mcp env: MCPToolClient (0.2.3: over /ws)')[index + 1]?.server
-      if (frame === undefined || answer === undefined) continue
-      const given = await client.ask(frame)
-      expect(essence(given), JSON.stringify(frame)).toEqual(essence(answer))
-      const [wanted, got] = [answer, given].map(
-        (each) => ((each['data'] as JsonObject)['observation'] ?? {}) as JsonObject,
-      )
-      if (wanted?.['tool_name'] === undefined) continue
-      expect(Object.keys(got!).sort()).toEqual(Object.keys(wanted).sort())
-      expect((got!['error'] as JsonObject | null)?.['error_type'] === 'tool_not_found').toBe(
-        (wanted['error'] as JsonObject | null)?.['error_type'] === 'tool_not_found',
-      )
-    }
-  })
-
-  test('frames that do not fit: kinds, codes and places', async () => {
-    const client = await rawClient(base)
-    const exchange = section('gym env: GenericEnvClient')
-    let compared = 0
-    for (const [index, { client: frame, client_raw: raw }] of exchange.entries()) {
-      const answer = exchange[index + 1]?.server
-      if (answer === undefined || Array.isArray(frame)) continue
-      // The gym environment's own actions mean nothing to tools.
-      const { type: kind } = (frame ?? {}) as JsonObject
-      if (kind === 'mcp' || (kind === 'step' && (frame as JsonObject)['data'] !== undefined))
-        continue
-      expect(essence(await client.ask(raw ?? frame)), JSON.stringify(frame)).toEqual(
-        essence(answer),
-      )
-      compared += 1
-    }
-    expect(compared).toBeGreaterThanOrEqual(8)
-  })
-
-  test('an action that does not fit: what is missing, what is too much', async () => {
-    const client = await rawClient(base)
-    const errors = async (data: JsonObject) =>
-      essence(await client.ask({ type: 'step', data })).errors
-    expect(await errors({ nope: 1 })).toEqual([
-      { type: 'missing', loc: ['tool_name'] },
-      { type: 'extra_forbidden', loc: ['nope'] },
-    ])
-    expect(await errors({ tool_name: 5 })).toEqual([{ type: 'string_type', loc: ['tool_name'] }])
-  })
-
-  test('a frame that is no object ends the connection', async () => {
-    const client = await rawClient(base)
-    expect(await client.ask([])).toMatchObject({ data: { code: 'SESSION_ERROR' } })
-    expect(await client.closed).toBe(1005)
-  })
-
-  test('JSON-RPC over HTTP: results, codes and data', async () => {
-    await serve({ limits: { sessions: 2 } })
-    const ids = new Map<string, string>()
-    for (const { http, body, answer } of [
-      ...section('http routes (gym env)').filter(({ http: route }) => route === 'POST /mcp'),
-      ...section('mcp env: http /mcp').filter(({ http: route }) => route === 'POST /mcp'),
-    ]) {
-      expect(http).toBe('POST /mcp')
-      if (JSON.stringify(answer).includes('does not support MCP')) continue
-      const sent = typeof body === 'string' ? body : JSON.stringify(body)
-      const renamed = [...ids].reduce((text, [from, to]) => text.replaceAll(from, to), sent)
-      // A session plays after a reset only; recorded without one.
-      if (renamed.includes('"session_id"') && renamed.includes('tools/call')) continue
-      const response = await fetch(`${base}/mcp`, { method: 'POST', body: renamed })
-      expect(response.status).toBe(200)
-      const given = (await response.json()) as JsonObject
-      const [wantedError, error] = [answer!, given].map(
-        (each) => each['error'] as JsonObject | undefined,
-      )
-      expect(error?.['code'], renamed).toBe(wantedError?.['code'])
-      expect(error?.['data'], renamed).toEqual(wantedError?.['data'])
-      expect(given['id']).toEqual(answer!['id'])
-      const [wanted, got] = [answer!, given].map((each) => each['result'] as JsonObject | undefined)
-      expect(Object.keys(got ?? {}), renamed).toEqual(Object.keys(wanted ?? {}))
-      if (typeof wanted?.['session_id'] === 'string')
-        ids.set(wanted['session_id'], got!['session_id'] as string)
-    }
-    expect(ids.size).toBe(2)
-  })
-})
-
 describe('sessions', () => {
   test('a socket beyond the capacity gets the frame and is closed; a place is free as soon as a client left', async () => {
     await serve({ limits: { sessions: 2 } })
@@ -394,84 +256,6 @@ describe('sessions', () => {
     await vi.waitFor(() => expect(source.ends).toMatchObject([{ kind: 'failed' }]), {
       timeout: 60_000,
     })
-  })
-})
-
-describe('routes', () => {
-  const get = async (path: string) => (await (await fetch(`${base}${path}`)).json()) as JsonObject
-  const post = async (path: string, body: JsonValue) => {
-    const response = await fetch(`${base}${path}`, { method: 'POST', body: JSON.stringify(body) })
-    return { status: response.status, body: (await response.json()) as JsonObject }
-  }
-
-  test('what a validator asks for is there', async () => {
-    expect(await get('/health')).toEqual({ status: 'healthy' })
-    expect(await get('/metadata')).toMatchObject({ name: 'sums', version: '1.0.0', author: null })
-    expect(await get('/schema')).toMatchObject({
-      action: { title: 'CallToolAction', properties: { tool_name: {}, arguments: {} } },
-    })
-    const { info, paths } = await get('/openapi.json')
-    expect((info as JsonObject)['version']).toBe('1.0.0')
-    expect(paths).toHaveProperty('/step')
-    expect(await post('/mcp', {})).toMatchObject({ status: 200, body: { jsonrpc: '2.0' } })
-  })
-
-  test('routes without state have an environment each; production leaves them out', async () => {
-    expect(await post('/reset', { seed: 1 })).toMatchObject({ status: 200, body: { done: false } })
-    expect(
-      await post('/step', { action: { tool_name: 'add', arguments: { a: 1, b: 2 } } }),
-    ).toMatchObject({
-      body: { observation: { result: { data: '3' } } },
-    })
-    expect(await post('/step', { action: {} })).toMatchObject({
-      status: 422,
-      body: { detail: [{ type: 'missing', loc: ['body', 'action', 'tool_name'] }] },
-    })
-    expect(await get('/state')).toMatchObject({ episode_id: null, step_count: 0 })
-    expect(server.activeSessions).toBe(0)
-    expect(source.ends).toHaveLength(source.opened - 1)
-    await serve({ production: true })
-    expect((await fetch(`${base}/state`)).status).toBe(404)
-    expect((await get('/openapi.json'))['paths']).not.toHaveProperty('/step')
-  })
-
-  test('the task API lists splits and tasks as what reset takes', async () => {
-    expect(await get('/list_environments')).toEqual(['sums'])
-    expect(await get('/sums/splits')).toEqual([
-      { name: 'all', type: 'validation' },
-      { name: 'train', type: 'train' },
-    ])
-    expect((await post('/sums/tasks', { split: 'train' })).body).toEqual({
-      tasks: [
-        { task_id: 'one-turn', split: 'train', index: 0 },
-        { task_id: 'two-turns', split: 'train', index: 1 },
-      ],
-      env_name: 'sums',
-    })
-    expect((await post('/sums/num_tasks', { split: 'all' })).body).toEqual({ num_tasks: 3 })
-    expect((await post('/sums/task', { split: 'all', index: 2 })).body).toEqual({
-      task: { task_id: 'third', split: 'all', index: 2 },
-    })
-    expect((await post('/sums/task', { split: 'all', index: 3 })).status).toBe(400)
-    expect(
-      (await post('/sums/task_range', { split: 'all', start: 1, stop: 2 })).body['tasks'],
-    ).toHaveLength(1)
-    expect((await post('/other/tasks', { split: 'all' })).status).toBe(404)
-    expect((await post('/sums/tasks', { split: 'nope' })).status).toBe(404)
-  })
-
-  test('keys are asked of requests and sockets; health is open; pages of other origins get nothing', async () => {
-    await serve({ keys: ['a-secret-key'] })
-    expect((await fetch(`${base}/metadata`)).status).toBe(401)
-    expect((await fetch(`${base}/health`)).status).toBe(200)
-    const authorization = { authorization: 'Bearer a-secret-key' }
-    expect((await fetch(`${base}/metadata`, { headers: authorization })).status).toBe(200)
-    await expect(rawClient(base)).rejects.toThrow('401')
-    const origin = { ...authorization, origin: 'http://elsewhere.example' }
-    await expect(rawClient(base, '/ws', origin)).rejects.toThrow('403')
-    await expect(rawClient(base, '/nope', authorization)).rejects.toThrow('404')
-    const client = await rawClient(base, '/ws', authorization)
-    expect(await client.ask({ type: 'state' })).toMatchObject({ type: 'state' })
   })
 })
 
