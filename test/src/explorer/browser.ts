@@ -1,5 +1,5 @@
 import axe from 'axe-core'
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 
 /** What runs in the page sees its window; the tests' own types have none. */
 declare const document: {
@@ -9,20 +9,6 @@ declare const document: {
 
 /** As long as a busy machine may take for a page. */
 export const WAIT_MS = 120_000
-
-const flags = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
-
-export function launch(executablePath: string): Promise<Browser> {
-  return chromium.launch({ executablePath, args: flags, timeout: WAIT_MS })
-}
 
 export interface Visit {
   readonly page: Page
@@ -47,7 +33,6 @@ export async function visit(
     timezoneId: 'UTC',
     ...options,
   })
-  context.setDefaultTimeout(WAIT_MS)
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))

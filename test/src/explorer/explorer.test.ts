@@ -12,10 +12,11 @@ import { deskTokenizerFile, loadTokenizer } from '@tiltyard/tokenizer'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 
+import { launchBrowser } from '../../support/browser.ts'
 import { describeWith, program } from '../../support/machine.ts'
 import { runOk } from '../../support/run.ts'
 import { root } from '../../support/workspace.ts'
-import { accessibilityFaults, launch, visit, WAIT_MS, type Visit } from './browser.ts'
+import { accessibilityFaults, visit, WAIT_MS, type Visit } from './browser.ts'
 import {
   attackedEpisode,
   attacks,
@@ -59,7 +60,7 @@ describeWith(program('chromium'), 'the explorer in a browser', (chromium) => {
     episodes = found
     server = explore(folder)
     url = await addressOf(server)
-    browser = await launch(chromium)
+    browser = await launchBrowser(chromium, WAIT_MS)
   })
   afterAll(async () => {
     await browser?.close()

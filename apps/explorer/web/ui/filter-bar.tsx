@@ -1,3 +1,4 @@
+import type { CutReason, EndReason } from '@tiltyard/core'
 import { useEffect, useRef } from 'react'
 
 import { words } from '../format.ts'
@@ -14,22 +15,25 @@ export interface Filter {
 
 type Field = 'split' | 'step' | 'task' | 'exact task' | 'end' | 'trained' | 'reward'
 
-/** Ends that an episode can have, for a choice where they aren't all known. */
-const knownEnds = [
-  'completed',
-  'failed',
-  'cancelled',
-  'unfinished',
-  'reply_tokens',
-  'episode_tokens',
-  'sampled_tokens',
-  'context_window',
-  'turns',
-  'replies',
-  'tool_calls',
-  'episode_time',
-  'malformed_reply',
-]
+/** Ends that an episode can have, for a choice where they aren't all known. One that core adds is missing here until it is named. */
+const endNames: Readonly<
+  Record<Exclude<EndReason['kind'], 'cut'> | 'unfinished' | CutReason, true>
+> = {
+  completed: true,
+  failed: true,
+  cancelled: true,
+  unfinished: true,
+  reply_tokens: true,
+  episode_tokens: true,
+  sampled_tokens: true,
+  context_window: true,
+  turns: true,
+  replies: true,
+  tool_calls: true,
+  episode_time: true,
+  malformed_reply: true,
+}
+const knownEnds = Object.keys(endNames)
 
 export interface FilterBarProps {
   readonly fields: readonly Field[]

@@ -6,6 +6,7 @@ import { episodeOptions, LIVE_MS, runOptions, siblingsOptions } from '../../api.
 import { formatMs, formatNumber, formatSigned, formatTime } from '../../format.ts'
 import { given } from '../../search.ts'
 import { EndBadge, rewardOf, rewardText, trainedText } from '../../ui/badges.tsx'
+import { type Fact, FactList } from '../../ui/facts.tsx'
 import { useKeys } from '../../ui/keys.ts'
 import { Answer } from '../../ui/state.tsx'
 import { Text } from '../../ui/text.tsx'
@@ -149,7 +150,7 @@ function Siblings({ run, episode }: { readonly run: string; readonly episode: Ep
 }
 
 function Facts({ answer: { episode, seed, tags } }: { readonly answer: EpisodeAnswer }) {
-  const facts: readonly (readonly [string, string | undefined])[] = [
+  const facts: readonly Fact[] = [
     ['reward', rewardText(episode) ?? formatNumber(rewardOf(episode))],
     ['advantage', episode.advantage === undefined ? undefined : formatSigned(episode.advantage)],
     ['training', trainedText(episode)],
@@ -164,18 +165,5 @@ function Facts({ answer: { episode, seed, tags } }: { readonly answer: EpisodeAn
     ['seed', seed === undefined ? undefined : String(seed)],
     ['tags', tags.length === 0 ? undefined : tags.join(', ')],
   ]
-  return (
-    <dl className="facts">
-      {facts.map(([name, value]) =>
-        value === undefined ? null : (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>
-              <Text text={value} />
-            </dd>
-          </div>
-        ),
-      )}
-    </dl>
-  )
+  return <FactList facts={facts} />
 }

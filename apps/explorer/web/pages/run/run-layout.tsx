@@ -5,6 +5,7 @@ import type { RunAnswer } from '../../../src/api/answers.ts'
 import { runOptions } from '../../api.ts'
 import { formatTime } from '../../format.ts'
 import { StatusBadge } from '../../ui/badges.tsx'
+import { type Fact, FactList } from '../../ui/facts.tsx'
 import { Answer } from '../../ui/state.tsx'
 import { Text } from '../../ui/text.tsx'
 
@@ -56,7 +57,7 @@ export function RunLayout() {
 
 function Facts({ answer: { run, record, totals, end } }: { readonly answer: RunAnswer }) {
   const { model } = record.config
-  const facts: readonly (readonly [string, string | undefined])[] = [
+  const facts: readonly Fact[] = [
     ['steps', String(run.steps)],
     ['model', typeof model === 'string' ? model : undefined],
     ['seed', String(record.seed)],
@@ -66,18 +67,7 @@ function Facts({ answer: { run, record, totals, end } }: { readonly answer: RunA
   ]
   return (
     <>
-      <dl className="facts">
-        {facts.map(([name, value]) =>
-          value === undefined ? null : (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>
-                <Text text={value} />
-              </dd>
-            </div>
-          ),
-        )}
-      </dl>
+      <FactList facts={facts} />
       {run.damage === undefined ? null : (
         <p className="panel bad">
           Not all of it can be read: <Text text={run.damage} />
