@@ -40,6 +40,12 @@ export function listenForInterrupts(): Interrupts {
   return { soft: soft.signal, hard: hard.signal }
 }
 
+/** Resolves at the first interrupt. */
+export async function untilInterrupted({ soft }: Interrupts): Promise<void> {
+  if (!soft.aborted)
+    await new Promise((resolve) => soft.addEventListener('abort', resolve, { once: true }))
+}
+
 /** An error as a person reads it: our own by their message, others with their stack. */
 export function explain(error: unknown): string {
   if (error instanceof ConfigError || TiltyardError.is(error)) {

@@ -4,7 +4,7 @@ import { serveExplorer } from '@tiltyard/explorer'
 import { deskTokenizerFile, loadTokenizer } from '@tiltyard/tokenizer'
 import type { Command } from 'commander'
 
-import { exitCodes, type Terminal } from '../exit.ts'
+import { exitCodes, type Terminal, untilInterrupted } from '../exit.ts'
 import { DEFAULT_RUNS, openIndex, PLACE_HELP } from '../open-index.ts'
 import { screenLogger } from '../output/logger.ts'
 import { createScreen } from '../output/screen.ts'
@@ -46,9 +46,7 @@ export function exploreCommand(
         })
         screen.line(`${index.name}: look at it at ${explorer.url}/`)
         screen.line('Ctrl-C ends it')
-        const { soft } = terminal.interrupts
-        if (!soft.aborted)
-          await new Promise((resolve) => soft.addEventListener('abort', resolve, { once: true }))
+        await untilInterrupted(terminal.interrupts)
         await explorer.close()
       } finally {
         await index.close()

@@ -2,7 +2,7 @@ import { type Bundle, bundleSource, rewardRule } from '@tiltyard/bundle'
 import { openenvServer } from '@tiltyard/openenv'
 import type { Command } from 'commander'
 
-import { exitCodes, type Terminal } from '../exit.ts'
+import { exitCodes, type Terminal, untilInterrupted } from '../exit.ts'
 import { screenLogger } from '../output/logger.ts'
 import { createScreen } from '../output/screen.ts'
 import { wholeNumber } from './arguments.ts'
@@ -50,9 +50,7 @@ export function serveOpenEnv(
         })
         screen.line(`serving ${bundle.tasks.ids.length} tasks of ${bundle.name} at ${address}`)
         screen.line('Ctrl-C ends it')
-        const { soft } = terminal.interrupts
-        if (!soft.aborted)
-          await new Promise((resolve) => soft.addEventListener('abort', resolve, { once: true }))
+        await untilInterrupted(terminal.interrupts)
       } finally {
         await server.close()
         await source.close()

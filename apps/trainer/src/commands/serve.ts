@@ -3,7 +3,7 @@ import { folderLedgerStore, tinkerServer } from '@tiltyard/tinker-server'
 import type { TrainingConfig } from '@tiltyard/train'
 import type { Command } from 'commander'
 
-import { exitCodes, type Terminal } from '../exit.ts'
+import { exitCodes, type Terminal, untilInterrupted } from '../exit.ts'
 import { PLACE_HELP } from '../open-index.ts'
 import { screenLogger } from '../output/logger.ts'
 import { createScreen } from '../output/screen.ts'
@@ -108,9 +108,7 @@ async function serving(
     const { line, close } = await start(config, screenLogger(screen))
     screen.line(line)
     screen.line('Ctrl-C ends it')
-    const { soft } = terminal.interrupts
-    if (!soft.aborted)
-      await new Promise((resolve) => soft.addEventListener('abort', resolve, { once: true }))
+    await untilInterrupted(terminal.interrupts)
     await close()
   } finally {
     await config.backend.close()
