@@ -26,7 +26,7 @@ import { isJsonObject } from '../wire/json.ts'
 import { END_TURN } from '../wire/tools.ts'
 import { CapacityReached, connect, type Connection } from './connection.ts'
 import { type CheckedSourceOptions, type OpenEnvTask, REWARD_STEP, routeOf } from './options.ts'
-import { actionTool, listedTools, promptsOf, resultText, toolsOf, withSystem } from './reading.ts'
+import { actionTool, promptsOf, resultText, toolsOf, withSystem } from './reading.ts'
 import type { ServerFacts } from './server-facts.ts'
 
 /** Pauses between two tries for a session, in milliseconds: doubled from the first to the longest. */
@@ -155,9 +155,8 @@ export function openenvEnv({ options, facts, task, seed }: OpenEnvPlay): Env {
       const { observation } = await begin(signal)
       if (facts.mode === 'action') tools = [actionTool(options.actionTool, facts.action)]
       else {
-        const listed = listedTools(
-          (await act('the list of tools', { type: 'list_tools' }, signal)).observation,
-        )
+        const answer = await act('the list of tools', { type: 'list_tools' }, signal)
+        const listed = toolsOf(answer.observation) ?? []
         endsTurns = listed.some(({ name }) => name === END_TURN)
         tools = toolsOf(observation) ?? listed.filter(({ name }) => name !== END_TURN)
       }

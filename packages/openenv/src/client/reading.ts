@@ -40,11 +40,6 @@ export function toolsOf({ tools }: JsonObject): readonly ToolSpec[] | undefined 
   }))
 }
 
-/** The answer to `list_tools`. */
-export function listedTools(observation: JsonObject): readonly ToolSpec[] {
-  return toolsOf(observation) ?? []
-}
-
 /** The one tool of an environment without tools: its arguments are the action. */
 export function actionTool(name: string, action: JsonObject): ToolSpec {
   const { properties = {}, title: _title, description, ...rest } = action
