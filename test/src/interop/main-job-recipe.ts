@@ -13,6 +13,7 @@ import { deskTokenizerFile, loadTokenizer } from '@tiltyard/tokenizer'
 import { defineTraining } from '@tiltyard/train'
 
 import { deskDemonstrations } from '../../../apps/trainer/bundles/desk/demonstrations.ts'
+import { nanoShape } from '../../support/nano.ts'
 
 const service = process.env['SERVICE']
 const tokenizer = await loadTokenizer(deskTokenizerFile)
@@ -32,12 +33,7 @@ export const training = defineTraining({
             nano: {
               shape: {
                 vocabularySize: tokenizer.vocabularySize,
-                width: 32,
-                heads: 2,
-                kvHeads: 1,
-                headSize: 16,
-                hidden: 64,
-                contextWindow: 512,
+                ...nanoShape,
               },
             },
           },

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { deskDemonstrations } from '../../../apps/trainer/bundles/desk/demonstrations.ts'
 import { describeWith, fromEnvironment } from '../../support/machine.ts'
+import { nanoShape } from '../../support/nano.ts'
 
 let folder: string
 beforeAll(() => {
@@ -49,12 +50,7 @@ describeWith(
           nano: {
             shape: {
               vocabularySize: tokenizer.vocabularySize,
-              width: 32,
-              heads: 2,
-              kvHeads: 1,
-              headSize: 16,
-              hidden: 64,
-              contextWindow: 512,
+              ...nanoShape,
             },
           },
         },
