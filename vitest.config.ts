@@ -13,6 +13,8 @@ const patience = (minutes: number) => ({
 
 export default defineConfig({
   test: {
+    // Vitest would leave a core to itself, which on two cores is half of them.
+    maxWorkers: '100%',
     reporters: ['default', './test/support/skipped-reporter.ts'],
     projects: [
       {

@@ -13,7 +13,7 @@ export const pnpm = join(tools, 'node_modules', 'pnpm', 'bin', 'pnpm.mjs')
 /**
  * Brings the checkout to the point where its programs run: pnpm, the packages of the lock, the build.
  * Each stage is a line with its seconds; only a stage that fails shows its log. Does nothing twice.
- * `build` is a package's name or `*`.
+ * `build` says what of turbo to run: `build` brings JavaScript, `types` declarations too.
  */
 export function prepare({ build }) {
   const [name, version] = readJson('package.json').packageManager.split('@')
@@ -28,7 +28,7 @@ export function prepare({ build }) {
   }
   stage('packages', pnpm, ['install', '--frozen-lockfile'], env)
   const turbo = join(root, 'node_modules', 'turbo', 'bin', 'turbo')
-  stage('build', turbo, ['run', 'build', `--filter=${build}`], env)
+  stage('build', turbo, ['run', ...build], env)
 }
 
 /**

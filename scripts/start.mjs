@@ -3,7 +3,7 @@ import { withRecentNode } from './node-version.mjs'
 
 withRecentNode(function () {
   return import('./setup.mjs').then(function (setup) {
-    setup.prepare({ build: 'tiltyard' })
+    setup.prepare({ build: ['build', '--filter=tiltyard...'] })
     return setup.become('apps/trainer/dist/cli.js', ['train', 'apps/trainer/recipes/desk.ts'])
   })
 })

@@ -3,7 +3,7 @@ import { withRecentNode } from './node-version.mjs'
 
 withRecentNode(function () {
   return import('./setup.mjs').then(function (setup) {
-    setup.prepare({ build: '*' })
+    setup.prepare({ build: ['types'] })
     return setup.become('node_modules/vitest/vitest.mjs', ['run'])
   })
 })

@@ -1,5 +1,3 @@
-import { mkdtemp, realpath } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { textOf } from '@tiltyard/core'
@@ -20,7 +18,7 @@ import {
   type ToolDefinition,
   ToolError,
 } from '../src/index.ts'
-import { type BundleParts, makeBundle, writeBundle } from './support/make-bundle.ts'
+import { type BundleParts, freshFolder, makeBundle, writeBundle } from './support/make-bundle.ts'
 
 interface Shelf {
   readonly books: readonly string[]
@@ -304,7 +302,7 @@ describe('expectScore', () => {
 })
 
 async function emptyFolder() {
-  return join(await realpath(await mkdtemp(join(tmpdir(), 'tiltyard-new-'))), 'price-desk')
+  return join(await freshFolder(), 'price-desk')
 }
 
 describe('newBundle', () => {

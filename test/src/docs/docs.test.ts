@@ -76,7 +76,10 @@ test.each(programs)('$title type-checks against the built packages', ({ folder, 
 
 test.each(programs.filter(({ runs }) => runs))('$title runs', async ({ folder, name }) => {
   const args = ['--import', 'tsx', name]
-  const { code, stderr } = await run(process.execPath, args, { cwd: join(workshop, folder) })
+  const { code, stderr } = await run(process.execPath, args, {
+    cwd: join(workshop, folder),
+    env: { TMPDIR: workshop },
+  })
   expect(stderr).toBe('')
   expect(code).toBe(0)
 })

@@ -1,8 +1,9 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import type { Backend } from '@tiltyard/core'
+import { afterAll } from 'vitest'
 
 import type { LocalBackendOptions } from '../../src/index.ts'
 import { localBackendOn } from '../../src/local-backend.ts'
@@ -23,10 +24,22 @@ export const tinyShape = {
 /** CI runs these tests with the WebAssembly build too. */
 const executor = process.env['TILTYARD_LOCAL_EXECUTOR'] === 'web' ? 'web' : 'auto'
 
+const folders: string[] = []
+afterAll(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+/** An empty folder, there until the test file is done. */
+export function freshFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tiltyard-local-'))
+  folders.push(folder)
+  return folder
+}
+
 export function tinyBackend(options: Partial<LocalBackendOptions> = {}): Backend {
   return localBackendOn(inlineWorker, {
     models: { tiny: { shape: tinyShape } },
-    folder: mkdtempSync(join(tmpdir(), 'tiltyard-local-')),
+    folder: freshFolder(),
     executor,
     threads: 2,
     ...options,

@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 
 import { tokenChunk, tokenPrompt, type Backend, type Datum } from '@tiltyard/core'
@@ -8,13 +5,13 @@ import { expect, test } from 'vitest'
 
 import { localBackendOn } from '../../src/local-backend.ts'
 import { modelShapeSchema } from '../../src/model/shape.ts'
-import { tinyShape } from '../support/tiny.ts'
+import { freshFolder, tinyShape } from '../support/tiny.ts'
 
 /** A thread that answers nothing until it is told how to end. */
 function deadBackend(code: string): Backend {
   return localBackendOn(() => new Worker(code, { eval: true }), {
     models: { tiny: { shape: modelShapeSchema.parse(tinyShape) } },
-    folder: mkdtempSync(join(tmpdir(), 'tiltyard-local-')),
+    folder: freshFolder(),
   })
 }
 

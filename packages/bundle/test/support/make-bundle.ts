@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, realpath, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 import type { JsonObject, JsonValue } from '@tiltyard/core'
+import { afterAll } from 'vitest'
 
 import {
   type Bundle,
@@ -26,9 +27,21 @@ export interface BundleParts<State = JsonValue> {
 
 export const oneTask: readonly TaskInput[] = [{ id: 'one', turns: [{ prompt: 'Go.' }] }]
 
+const made: string[] = []
+afterAll(async () => {
+  await Promise.all(made.splice(0).map((folder) => rm(folder, { recursive: true, force: true })))
+})
+
+/** An empty folder, there until the test file is done. */
+export async function freshFolder(): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'tiltyard-bundle-')))
+  made.push(folder)
+  return folder
+}
+
 /** Writes a bundle into a fresh folder: a manifest, tasks, a universe, a module's empty file. */
 export async function writeBundle<State = JsonValue>(parts: BundleParts<State>): Promise<string> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'tiltyard-bundle-')))
+  const folder = await freshFolder()
   const files = { ...defaultFiles(parts), ...parts.files }
   for (const [path, content] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
