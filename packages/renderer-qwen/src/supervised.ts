@@ -127,11 +127,13 @@ interface WeightedPart {
 }
 
 function weigh(parts: readonly WeightedPart[]): WeightedTokens {
-  const weights = parts.flatMap(({ chunks, weight }) =>
-    Array.from({ length: chunksLength(chunks) }, () => weight),
-  )
-  return {
-    chunks: mergeChunks(parts.flatMap(({ chunks }) => chunks)),
-    weights: Float32Array.from(weights),
+  const chunks = mergeChunks(parts.flatMap((part) => part.chunks))
+  const weights = new Float32Array(chunksLength(chunks))
+  let at = 0
+  for (const part of parts) {
+    const end = at + chunksLength(part.chunks)
+    weights.fill(part.weight, at, end)
+    at = end
   }
+  return { chunks, weights }
 }
