@@ -31,6 +31,7 @@ function echoSandboxes(result: Partial<ExecResult> = {}) {
     holds: [],
     open: (options = {}) => {
       opened.push(options)
+      options.signal?.addEventListener('abort', () => void box.close())
       return Promise.resolve(box)
     },
     close: () => {
@@ -106,6 +107,60 @@ describe('a bundle that works in a sandbox', () => {
     await env.close()
     await env.close()
     expect(log.filter((entry) => entry === 'close')).toHaveLength(1)
+  })
+
+  test('E5, F27: a play whose time is up leaves it to the verifiers', async () => {
+    const { sandboxes, log } = echoSandboxes()
+    const bundle = await bundleWith(
+      async ({ sandbox }) => (await sandbox!.exec('test')).exitCode === 0,
+    )
+    const env = bundleEnv(bundle, bundle.tasks.get('one'), { seed: 1, sandboxes })
+    const time = new AbortController()
+    await env.start(time.signal)
+    time.abort(new Error('its time is up'))
+    await env.end({ kind: 'cut', by: 'episode_time' })
+    expect((await env.score(quiet())).scores).toEqual({ always: { value: 1 } })
+    expect(log).not.toContain('close')
+  })
+
+  test('E9: it is closed whenever it comes, if the episode was called off meanwhile', async () => {
+    const { sandboxes, log } = echoSandboxes()
+    let open = () => {}
+    const slow: SandboxProvider = {
+      ...sandboxes,
+      async open(options) {
+        await new Promise<void>((resolve) => {
+          open = resolve
+        })
+        return await sandboxes.open(options)
+      },
+    }
+    const bundle = await bundleWith()
+    const env = bundleEnv(bundle, bundle.tasks.get('one'), { seed: 1, sandboxes: slow })
+    const stop = new AbortController()
+    const starting = env.start(stop.signal)
+    stop.abort(new Error('enough'))
+    await env.end({ kind: 'cancelled' })
+    await env.close()
+    open()
+    await expect(starting).rejects.toThrow('enough')
+    expect(log).toEqual(['close'])
+  })
+
+  test('it is closed when its files can’t be written', async () => {
+    const { sandboxes, log } = echoSandboxes()
+    const full: SandboxProvider = {
+      ...sandboxes,
+      open: async () => ({
+        ...(await sandboxes.open()),
+        write: () => Promise.reject(new Error('no space left')),
+      }),
+    }
+    const bundle = await bundleWith()
+    const env = bundleEnv(bundle, bundle.tasks.get('one'), { seed: 1, sandboxes: full })
+    await expect(env.start(quiet())).rejects.toThrow('no space left')
+    await env.close()
+    expect(log).toEqual(['close'])
   })
 
   test('its source closes the provider', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import {
+  asError,
   checkOptions,
   StateError,
   type Sandbox,
@@ -117,6 +118,10 @@ export function bubblewrapSandbox(options: BubblewrapOptions = {}): SandboxProvi
       const abort = () => void sandbox.close()
       asked.signal?.addEventListener('abort', abort, { once: true })
       open.add(sandbox)
+      if (asked.signal?.aborted === true) {
+        await sandbox.close()
+        throw asError(asked.signal.reason)
+      }
       return sandbox
     },
     async close() {

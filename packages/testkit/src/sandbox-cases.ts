@@ -194,6 +194,24 @@ export function sandboxCases({
     })),
     ...unheld,
     {
+      name: 'the signal that it was opened with closes it, also one aborted while it opens',
+      run: async () => {
+        const provider = create()
+        try {
+          const later = new AbortController()
+          const sandbox = await provider.open({ signal: later.signal })
+          later.abort()
+          await refused(() => sandbox.exec('true'), ['STATE'], 'exec after the abort')
+          const early = new AbortController()
+          const opening = provider.open({ signal: early.signal })
+          early.abort(new Error('called off'))
+          await assert.rejects(opening.then((opened) => opened.exec('true')))
+        } finally {
+          await provider.close()
+        }
+      },
+    },
+    {
       name: 'an unknown limit names the nearest right one',
       run: async () => {
         const limits = { outputByte: 1 } as SandboxLimits

@@ -87,7 +87,7 @@ export function bundleEnv(
     if (user !== undefined)
       throw new StateError('an env is started once; open another for another play')
     user = openUser(bundle, task, { ...options, chats, seed, now })
-    sandbox = await openSandbox(signal)
+    await openSandbox(signal)
     const { onToolError } = options
     const scope = { bundle, task: facts, universe, sandbox, now, seed, log, onToolError }
     running = episodeCalls(scope)
@@ -153,15 +153,25 @@ export function bundleEnv(
     return { role: 'user', content: promptOf(bundle, turn) }
   }
 
-  async function openSandbox(signal: AbortSignal): Promise<Sandbox | undefined> {
-    if (bundle.sandbox === undefined) return undefined
+  /** Only its opening heeds the play's signal: when the play's time is up, verifiers still work in it. */
+  async function openSandbox(signal: AbortSignal): Promise<void> {
+    if (bundle.sandbox === undefined) return
     if (options.sandboxes === undefined)
       throw new UnsupportedError(
         `the bundle "${bundle.name}" works in a sandbox; pass a provider of sandboxes`,
       )
-    const opened = await options.sandboxes.open({ limits: bundle.sandbox.limits, signal })
-    for (const [path, data] of bundle.sandbox.files) await opened.write(path, data)
-    return opened
+    const opening = new AbortController()
+    const abort = () => opening.abort(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      const { limits, files } = bundle.sandbox
+      sandbox = await options.sandboxes.open({ limits, signal: opening.signal })
+      if (closing !== undefined) await sandbox.close()
+      signal.throwIfAborted()
+      for (const [path, data] of files) await sandbox.write(path, data)
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
   }
 
   async function end(reason: EndReason): Promise<void> {
