@@ -10,7 +10,7 @@ export {
   type FailurePolicy,
   type RetryBudget,
 } from './failure-policy.ts'
-export { rolloutMetrics } from './metrics.ts'
+export { rolloutErrors, rolloutMetrics } from './metrics.ts'
 export * from './options.ts'
 export * from './play-batch.ts'
 export { playGroup } from './play-group.ts'

@@ -1,7 +1,7 @@
 import { scriptedEnv, scriptedPlan, simulatedClock } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
-import { playMetrics, rolloutMetrics, type PlayedGroup } from '../src/index.ts'
+import { playMetrics, rolloutErrors, rolloutMetrics, type PlayedGroup } from '../src/index.ts'
 import { groupKey, play } from './support/play.ts'
 
 function group(changes: Partial<PlayedGroup>): PlayedGroup {
@@ -58,6 +58,21 @@ describe('metrics', () => {
     expect(rolloutMetrics([played])).toMatchObject({
       'rollout_errors/Error': 2,
       'rollout_errors/retries': 2,
+    })
+  })
+
+  test('retries that did not help are counted too', async () => {
+    const step = () => Promise.reject(new Error('for good'))
+    const failures = { kind: 'retry', retries: 3 } as const
+    const played = await play(
+      scriptedPlan(1, () => scriptedEnv({ step })),
+      { failures },
+    )
+    expect(rolloutErrors([played])).toEqual({
+      'rollout_errors/Error': 4,
+      'rollout_errors/total': 4,
+      'rollout_errors/retries': 3,
+      'rollout_errors/groups_skipped': 1,
     })
   })
 

@@ -35,7 +35,7 @@ export interface GroupReport {
   readonly rewards: readonly number[]
   /** The advantages that were trained, before length scaling and KL; empty when the group was not trained. */
   readonly advantages: readonly number[]
-  /** Why nothing of it was trained: `constant`, `too_few_rewards`, or what rollout said. */
+  /** Why nothing of it was trained: one of `untrainedReasons`, or what rollout said. */
   readonly untrained?: string
 }
 

@@ -9,6 +9,7 @@ import {
 } from '@tiltyard/core'
 import {
   playGroup,
+  rolloutErrors,
   type PlayedGroup,
   type PolicyLease,
   type RolloutOptions,
@@ -124,8 +125,8 @@ async function evaluateByPlay(
 }
 
 /**
- * What a play of an evaluation's tasks came to: the numbers of the episodes, and `groups/passed_frac`, the share of all groups
- * with a reward above 0; a dropped group did not pass.
+ * What a play of an evaluation's tasks came to: the numbers of the episodes, what failed, and `groups/passed_frac`, the share of
+ * all groups with a reward above 0; a dropped group did not pass.
  */
 function evaluationMetrics(groups: readonly PlayedGroup[]): Readonly<Record<string, number>> {
   const usable = groups.filter(({ dropped }) => dropped === undefined)
@@ -136,6 +137,7 @@ function evaluationMetrics(groups: readonly PlayedGroup[]): Readonly<Record<stri
     ...episodeMetrics(usable),
     'groups/played': groups.length,
     'groups/dropped': groups.length - usable.length,
+    ...rolloutErrors(groups),
     ...(groups.length === 0 ? {} : { 'groups/passed_frac': passed.length / groups.length }),
   }
 }

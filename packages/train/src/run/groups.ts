@@ -1,5 +1,5 @@
 import type { RunEvent, TrainingEvent } from '@tiltyard/core'
-import { groupEvent, type PlayedEpisode, type PlayedGroup } from '@tiltyard/rollout'
+import { groupEvent, rolloutErrors, type PlayedEpisode, type PlayedGroup } from '@tiltyard/rollout'
 
 import type { PolicyDatum } from '../data/assemble.ts'
 import { BAD_DATA, type JudgedGroup } from '../data/prepare.ts'
@@ -79,7 +79,6 @@ export function groupCounts(
   const verdicts = groups.flatMap(({ judged }) => judged.verdicts)
   const because = (reason: string) =>
     verdicts.filter((verdict) => 'untrained' in verdict && verdict.untrained === reason).length
-  const failures = groups.flatMap(({ played }) => played.failures)
   return {
     'groups/played': groups.length,
     'groups/trained': count(({ judged }) => judged.untrained === undefined),
@@ -93,13 +92,7 @@ export function groupCounts(
     'episodes/bad_data': verdicts.filter(
       (verdict) => 'untrained' in verdict && verdict.untrained.startsWith(BAD_DATA),
     ).length,
-    'rollout_errors/total': failures.length,
-    ...countBy(failures.map(({ error }) => `rollout_errors/${error.name}`)),
+    'rollout_errors/total': 0,
+    ...rolloutErrors(groups.map(({ played }) => played)),
   }
-}
-
-function countBy(names: readonly string[]): Readonly<Record<string, number>> {
-  const counts: Record<string, number> = {}
-  for (const name of names) counts[name] = (counts[name] ?? 0) + 1
-  return counts
 }

@@ -314,6 +314,33 @@ describe('evaluations', () => {
     ])
   })
 
+  test('count what failed in them and was played again, as training does', async () => {
+    let opened = 0
+    const source = letterSource({
+      onOpen() {
+        opened += 1
+        if (opened % 6 === 1) throw new TypeError('no connection')
+      },
+    })
+    const config = {
+      dataset: letterDataset({ letters: 'ab', size: 5, groupsPerBatch: 2, epochs: 1, source }),
+      evaluations: [
+        { name: 'held', dataset: letterDataset({ letters: 'ab', size: 5, epochs: 1, source }) },
+      ],
+      evalEvery: 1,
+      rollout: { slots: 1 },
+    }
+    const { reports } = await trainThere(newPlace(), config)
+    const failed = {
+      'rollout_errors/TypeError': 2,
+      'rollout_errors/total': 2,
+      'rollout_errors/retries': 2,
+      'groups/dropped': 0,
+    }
+    expect(reports[0]!.evaluations[0]!.values).toMatchObject(failed)
+    expect(reports[0]!.values).toMatchObject(failed)
+  })
+
   test('of a checkpoint alone are a run of their own, and tell what the training told', async () => {
     const place = newPlace()
     const config = { dataset: letterDataset({ epochs: 1 }), evaluations: [held] }
