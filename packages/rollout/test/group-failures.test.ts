@@ -90,7 +90,7 @@ describe('failures', () => {
       scriptedEnv({
         async step(_reply, { signal }) {
           if (index === 0) throw new Error('the shop burnt down')
-          await clock.sleep(60_000, signal)
+          await clock.sleep(60_000, signal).catch(() => log.push(`cancelled ${index}`))
           return { done: true }
         },
         onClose: () => void log.push(`closed ${index}`),
@@ -104,7 +104,14 @@ describe('failures', () => {
     )
     expect(error).toBeInstanceOf(EpisodeError)
     expect(error).toMatchObject({ phase: 'tool', cause: { message: 'the shop burnt down' } })
-    expect(log).toEqual(['closed 0', 'closed 1', 'closed 2', 'rejected'])
+    expect(log).toEqual([
+      'closed 0',
+      'cancelled 1',
+      'cancelled 2',
+      'closed 1',
+      'closed 2',
+      'rejected',
+    ])
     expect(plan.source.opened.map(({ log: calls }) => calls.at(-2))).toEqual([
       'end failed',
       'end cancelled',

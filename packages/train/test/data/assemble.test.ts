@@ -115,6 +115,10 @@ describe('assembling an episode', () => {
     ])
   })
 
+  test('F34: an episode that is masked all over has no datum, so it counts in no sum and in no mean', () => {
+    expect(assemble([playedReply([1], [2, 3], [-7, -8], { trained: false })], 2)).toEqual([])
+  })
+
   test('statement 47: an episode that sampled nothing has no datum', () => {
     expect(assemble([], 1)).toEqual([])
   })
@@ -135,6 +139,8 @@ describe('assembling an episode', () => {
   test('statement 49: a single position is too short, and a log-probability too few is an error', () => {
     expect(() => shiftTokens([tokenChunk([1])])).toThrow(DataError)
     expect(() => shiftTokens([tokenChunk([1])])).toThrow('1 positions is too short')
+    // Of an episode that sampled nothing there is nothing to shift (statement 50).
+    expect(assemble([playedReply([1], [])], 1)).toEqual([])
     expect(() => assemble([playedReply([1, 2], [3, 4], [-0.1])], 1)).toThrow(
       'reply 0 has 2 ids and 1 log-probabilities',
     )

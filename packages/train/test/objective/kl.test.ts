@@ -1,51 +1,66 @@
+import { promptIds, type Sampler } from '@tiltyard/core'
+import { scriptedSampler } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
 import type { KlOptions } from '../../src/config/options.ts'
 import { assembleEpisode } from '../../src/data/assemble.ts'
+import { updateMetrics } from '../../src/metrics/updates.ts'
 import { klPenalties, logprobGap, type ScoredDatum } from '../../src/objective/kl.ts'
+import { addKlPenalties } from '../../src/run/objective.ts'
 import { playedReply } from '../support/played.ts'
 
 const near = (values: readonly number[]) =>
   values.map((value) => expect.closeTo(value, 6) as number)
 
 /** The two turns of the common data, with advantage 0.5; actions stand at targets 2, 3, 5 and 6. */
-const [E1] = assembleEpisode(
-  {
-    replies: [
-      playedReply([1, 2, 3], [10, 11], [-0.5, -0.25]),
-      playedReply([1, 2, 3, 10, 11, 20], [30, 31], [-1, -2]),
-    ],
-  },
-  0.5,
-) as [ReturnType<typeof assembleEpisode>[number]]
+const commonData = () =>
+  assembleEpisode(
+    {
+      replies: [
+        playedReply([1, 2, 3], [10, 11], [-0.5, -0.25]),
+        playedReply([1, 2, 3, 10, 11, 20], [30, 31], [-1, -2]),
+      ],
+    },
+    0.5,
+  )
 
 /** Values at the action positions, and 9 elsewhere, which nothing may read. */
 const atActions = ([a, b, c, d]: readonly number[]) => [9, 9, a!, b!, 9, c!, d!]
 
-const penalized = (options: Omit<KlOptions, 'reference'>) => {
-  const reference = atActions([-0.6, -0.45, -0.8, -1.8])
-  const { penalties, mean } = klPenalties([{ ...E1, reference }], options)
-  return { advantages: Array.from(E1.advantages, (each, at) => each + penalties[0]![at]!), mean }
+/** What a step makes of the common data with a reference, and what it asks of the reference. */
+const penalized = async (options: Omit<KlOptions, 'reference'>) => {
+  const asked: (readonly number[])[] = []
+  const reference: Sampler = {
+    ...scriptedSampler([]),
+    async logprobs(prompt) {
+      asked.push([...promptIds(prompt)])
+      return Float32Array.of(0, ...atActions([-0.6, -0.45, -0.8, -1.8]))
+    },
+  }
+  const data = commonData()
+  const all = { ...options, reference: { model: 'reference' } }
+  const mean = await addKlPenalties(data, reference, all, new AbortController().signal)
+  return { advantages: data.map(({ advantages }) => [...advantages]), mean, asked }
 }
 
 describe('the pull towards a reference', () => {
-  test('statement 66: without discount each token answers for itself, around the mean', () => {
-    const { advantages, mean } = penalized({ coefficient: 0.1 })
+  test('statement 66: without discount each token answers for itself, around the mean', async () => {
+    const { advantages, mean, asked } = await penalized({ coefficient: 0.1 })
     expect(mean).toBeCloseTo(-0.025, 6)
-    expect(advantages).toEqual(near([0, 0, 0.4875, 0.4775, 0, 0.5175, 0.5175]))
-    expect([...E1.datum.targets]).toEqual([2, 3, 10, 11, 20, 30, 31])
+    expect(advantages).toEqual([near([0, 0, 0.4875, 0.4775, 0, 0.5175, 0.5175])])
+    expect(asked).toEqual([[1, 2, 3, 10, 11, 20, 30, 31]])
   })
 
-  test('statement 67: a discount never reaches tokens that are not trained', () => {
-    const { advantages } = penalized({ coefficient: 0.1, discount: 0.5 })
-    expect(advantages).toEqual(near([0, 0, 0.4795313, 0.4840625, 0, 0.52625, 0.5175]))
+  test('statement 67: a discount never reaches tokens that are not trained', async () => {
+    const { advantages } = await penalized({ coefficient: 0.1, discount: 0.5 })
+    expect(advantages).toEqual([near([0, 0, 0.4795313, 0.4840625, 0, 0.52625, 0.5175])])
   })
 
-  test('statement 67: the discount may count sampled tokens only', () => {
+  test('statement 67: the discount may count sampled tokens only', async () => {
     const options = { coefficient: 0.1, discount: 0.5, discountOver: 'sampled' } as const
-    expect(penalized(options).advantages).toEqual(
+    expect((await penalized(options)).advantages).toEqual([
       near([0, 0, 0.4828125, 0.490625, 0, 0.52625, 0.5175]),
-    )
+    ])
   })
 
   test.each([
@@ -90,17 +105,20 @@ describe('the pull towards a reference', () => {
 })
 
 describe('the gap between two sets of log-probabilities', () => {
-  test('statement 65: sampler against learner', () => {
-    const gap = logprobGap([E1], [atActions([-0.7, -0.25, -0.5, -2.5])])
-    expect(gap.v1).toBeCloseTo(0.05, 6)
-    expect(gap.v2).toBeCloseTo(0.0675, 6)
-    expect(gap.maxAbs).toBeCloseTo(0.5, 6)
-    expect(gap.meanAbs).toBeCloseTo(0.3, 6)
-    expect(gap.tokens).toBe(4)
+  test('statement 65: sampler against learner, and what the sampled tokens surprise', () => {
+    const logprobs = [Float32Array.from(atActions([-0.7, -0.25, -0.5, -2.5]))]
+    const part = { data: commonData(), result: { logprobs, loss: 0, metrics: {} } }
+    const metrics = updateMetrics([part], { name: 'importance_sampling' })
+    expect(metrics['optim/kl_sample_train_v1']).toBeCloseTo(0.05, 6)
+    expect(metrics['optim/kl_sample_train_v2']).toBeCloseTo(0.0675, 6)
+    expect(metrics['optim/entropy']).toBeCloseTo(0.9375, 6)
+    expect(metrics['optim/logprob_diff_max']).toBeCloseTo(0.5, 6)
+    expect(metrics['optim/logprob_diff_mean']).toBeCloseTo(0.3, 6)
+    expect(metrics['data/trained_tokens']).toBe(4)
   })
 
   test('statement 70: before against after an update', () => {
-    const gap = logprobGap([E1], [atActions([-0.4, -0.35, -1, -1.5])])
+    const gap = logprobGap(commonData(), [atActions([-0.4, -0.35, -1, -1.5])])
     expect(gap.v1).toBeCloseTo(-0.125, 6)
     expect(gap.v2).toBeCloseTo(0.03375, 6)
   })

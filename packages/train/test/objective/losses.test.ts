@@ -3,6 +3,7 @@ import { bigramBackend } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
 import { assembleEpisode } from '../../src/data/assemble.ts'
+import { groupAdvantages } from '../../src/objective/advantages.ts'
 import { forwardBackwardCustom } from '../../src/objective/custom-loss.ts'
 import { lossTerms } from '../../src/objective/losses.ts'
 import { preferenceLoss } from '../../src/objective/preference.ts'
@@ -82,9 +83,10 @@ describe('losses, by their formulas', () => {
   })
 
   test('statement 59: tokens are summed, so the longer episode weighs more', () => {
+    const [right, wrong] = groupAdvantages([1, 0])
     const episodes = [
-      { length: 2, advantage: 0.5 },
-      { length: 6, advantage: -0.5 },
+      { length: 2, advantage: right! },
+      { length: 6, advantage: wrong! },
     ]
     const losses = episodes.map(({ length, advantage }) => {
       const reply = playedReply(

@@ -43,18 +43,19 @@ describe('the learning rate', () => {
   })
 
   test.each([
-    ['Qwen/Qwen3-8B', 4096, 'lora', 4.729791e-4],
-    ['Qwen/Qwen3-8B', 4096, 'full', 4.7298e-5],
-    ['Qwen/Qwen3.5-4B', 2560, 'lora', 4.9053e-4],
-    ['Qwen/Qwen3-30B-A3B', 2048, 'lora', 4.9908e-4],
-    ['Qwen/Qwen3-32B', 5120, 'lora', 4.6487e-4],
-    ['meta-llama/Llama-3.1-8B', 4096, 'lora', 2.856415e-4],
-    ['meta-llama/Llama-3.2-1B', 2048, 'full', 4.9082e-5],
+    ['Qwen/Qwen3-8B', 4096, 'lora', '4.729791e-4'],
+    ['Qwen/Qwen3-8B', 4096, 'full', '4.7298e-5'],
+    ['Qwen/Qwen3.5-4B', 2560, 'lora', '4.9053e-4'],
+    ['Qwen/Qwen3-30B-A3B', 2048, 'lora', '4.9908e-4'],
+    ['Qwen/Qwen3-32B', 5120, 'lora', '4.6487e-4'],
+    ['meta-llama/Llama-3.1-8B', 4096, 'lora', '2.856415e-4'],
+    ['meta-llama/Llama-3.2-1B', 2048, 'full', '4.9082e-5'],
   ] as const)(
-    'statement 62: recommended for %s of width %d, %s: %d',
+    'statement 62: recommended for %s of width %d, %s: %s',
     (model, hiddenSize, adaptation, rate) => {
       const found = recommendedLearningRate({ model, hiddenSize, adaptation })
-      expect(found / rate).toBeCloseTo(1, 4)
+      const decimals = rate.indexOf('e') - 2
+      expect(found.toExponential(decimals)).toBe(rate)
     },
   )
 

@@ -12,6 +12,7 @@ import {
   type LetterSourceOptions,
 } from '../support/letters.ts'
 import { recordingBackend, type RecordingOptions } from '../support/recording-backend.ts'
+import { newPlace, trainThere } from '../support/runs.ts'
 
 /** Rewards that differ within every group, whatever is replied. */
 const varied = (options: LetterSourceOptions = {}) => {
@@ -110,6 +111,33 @@ describe('synchronous training', () => {
     ])
   })
 
+  test('statement 84: going on after step 2, the first full checkpoint is 000004', async () => {
+    const place = newPlace()
+    const config = {
+      dataset: batches('abcde', 1),
+      checkpoints: { every: 2, rolling: 1 },
+      evalEvery: 0,
+    } as const
+    const first = await trainThere(place, { ...config, steps: 2 })
+    expect(first.result.checkpoint).toMatchObject({ step: 2 })
+    const before = place.index.events('letters').length
+    await trainThere(place, config, { start: 'resume' })
+    const saved = place.index
+      .events('letters')
+      .slice(before)
+      .flatMap((event) =>
+        event.type === 'checkpoint' && event.deleted !== true
+          ? [[event.name, event.sampling === undefined ? 'rolling' : 'full']]
+          : [],
+      )
+    expect(saved).toEqual([
+      ['000003', 'rolling'],
+      ['000004', 'full'],
+      ['000005', 'rolling'],
+      ['final', 'full'],
+    ])
+  })
+
   test('statement 83: evaluated before steps 0, 2 and 4, and after the last', async () => {
     const { reports, result } = await run({
       dataset: batches('abcdef', 1),
@@ -130,14 +158,7 @@ describe('synchronous training', () => {
   })
 
   test('statement 86: a batch whose groups all fail makes no update; its row is logged, the next batch trains', async () => {
-    const source = letterSource({
-      score:
-        varied().open === undefined
-          ? () => 0
-          : (() => {
-              let plays = 0
-              return () => (plays += 1) % 2
-            })(),
+    const source = varied({
       onOpen: ({ id }: TaskRef) => {
         if (id === 'a') throw new Error('the database is gone')
       },
@@ -160,18 +181,44 @@ describe('synchronous training', () => {
     expect(reports[0]!.warnings.map(({ code }) => code)).toContain('skipped_step')
     const rows = events.flatMap((event) => (event.type === 'metrics' ? [event.step] : []))
     expect(rows).toEqual([0, 1])
-    expect(reports[0]!.values).toMatchObject({ 'groups/dropped': 1, 'rollout_errors/total': 2 })
+    expect(reports[0]!.values).toMatchObject({
+      'groups/dropped': 1,
+      'rollout_errors/Error': 2,
+      'rollout_errors/total': 2,
+      'rollout_errors/groups_skipped': 1,
+    })
   })
 
   test('statements 40, 63: a batch of constant groups is skipped and its row logged', async () => {
-    const { calls, reports } = await run({ dataset: batches('ab', 2, flat()) })
+    const { calls, reports, events } = await run({ dataset: batches('ab', 2, flat()) })
     expect(reports).toHaveLength(1)
     expect(reports[0]).toMatchObject({
       updates: 0,
       values: { 'groups/constant': 2, 'optim/updates': 0 },
     })
     expect(calls).not.toContain('optimStep')
+    expect(events).toContainEqual(expect.objectContaining({ type: 'metrics', step: 0 }))
   })
+
+  test.each([
+    {},
+    { pipeline: { minibatches: 2 } },
+    { keepConstantGroups: true, advantages: { withoutTokens: 'keep' } } as const,
+  ])(
+    'statement 63: a batch whose prompts leave no room to sample is skipped: %j',
+    async (config) => {
+      const dataset = batches('ab', 2)
+      const { calls, reports, events } = await run({
+        ...config,
+        dataset,
+        limits: { episodeTokens: 2 },
+      })
+      expect(reports).toMatchObject([{ updates: 0, values: { 'data/datums': 0 } }])
+      expect(reports[0]!.warnings.map(({ code }) => code)).toEqual(['no_room', 'skipped_step'])
+      expect(shape(calls)).toEqual(['learner', 'publish', 'save', 'publish', 'close'])
+      expect(events).toContainEqual(expect.objectContaining({ type: 'metrics', step: 0 }))
+    },
+  )
 
   test('statement 61: substeps cut the data in even parts, each with an optimizer step', async () => {
     const { calls } = await run({
@@ -273,15 +320,18 @@ describe('streaming training', () => {
 })
 
 describe('asynchronous training', () => {
-  test('statement 92: 3 batches of 2 groups make 3 steps, and a checkpoint is saved at the start', async () => {
-    const { reports, events } = await run({
-      dataset: batches('abcdef', 2),
-      pipeline: { maxStaleness: 1 },
-    })
-    expect(reports).toHaveLength(3)
-    const first = events.find((event) => event.type === 'checkpoint')
-    expect(first).toMatchObject({ name: '000000', step: 0 })
-  })
+  test.each([undefined, 2])(
+    'statement 92: 3 batches of 2 groups make 3 steps, and a checkpoint is saved at the start; groups in a step: %s',
+    async (groupsPerStep) => {
+      const { reports, events } = await run({
+        dataset: batches('abcdef', 2),
+        pipeline: { maxStaleness: 1, ...(groupsPerStep === undefined ? {} : { groupsPerStep }) },
+      })
+      expect(reports.map(({ values }) => values['groups/trained'])).toEqual([2, 2, 2])
+      const first = events.find((event) => event.type === 'checkpoint')
+      expect(first).toMatchObject({ name: '000000', step: 0 })
+    },
+  )
 
   test('statement 93: of 6 groups 2 give nothing to learn: 2 steps of 2, and 3 batches read', async () => {
     const dull = flat()
@@ -300,6 +350,8 @@ describe('asynchronous training', () => {
     expect(result).toMatchObject({ end: 'completed', steps: 2, batches: 3 })
     const final = events.findLast((event) => event.type === 'checkpoint')
     expect(final).toMatchObject({ name: 'final', step: 2 })
+    const last = events.findLast((event) => event.type === 'step')
+    expect(last).toMatchObject({ step: 1, position: { nextBatch: 3 } })
   })
 
   test.each([2, 3, 4])(
@@ -315,27 +367,40 @@ describe('asynchronous training', () => {
   )
 
   test('statement 95: a checkpoint of step n is asked for before anything of step n + 1', async () => {
+    let trained = 0
+    let wake = () => {}
     const { calls } = await run(
       {
         dataset: batches('abcdef', 1),
         pipeline: { maxStaleness: 2 },
         checkpoints: { rolling: 1, atStart: false },
+        keepConstantGroups: true,
       },
       {
-        // A slow save gives the next step every chance to overtake it.
-        before: async (call) => {
-          if (call.startsWith('save')) await new Promise((resolve) => setTimeout(resolve, 20))
+        before(call) {
+          if (!call.startsWith('forwardBackward')) return
+          trained += 1
+          wake()
+        },
+        // Each saving is answered only when the next step has begun to train.
+        async afterSaving(call) {
+          if (call === 'save final') return
+          const step = Number(call.replace('save ', ''))
+          if (step === 6 || trained > step) return
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
         },
       },
     )
-    const order = calls.filter((call) => call === 'optimStep' || call.startsWith('save'))
-    expect(order.slice(0, 6)).toEqual([
+    const steps = [1, 2, 3, 4, 5, 6].flatMap((step) => [
+      'forwardBackward 2',
       'optimStep',
-      'save 000001',
-      'optimStep',
-      'save 000002',
-      'optimStep',
-      'save 000003',
+      `save 00000${step}`,
+    ])
+    expect(calls.filter((call) => /^(forward|optim|save)/.test(call))).toEqual([
+      ...steps,
+      'save final',
     ])
   })
 

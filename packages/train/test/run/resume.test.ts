@@ -1,4 +1,4 @@
-import { randomStream, type Backend } from '@tiltyard/core'
+import { randomStream, type Backend, type Dataset, type RunSummary } from '@tiltyard/core'
 import { describe, expect, test } from 'vitest'
 
 import { train, type TrainingConfig } from '../../src/index.ts'
@@ -69,12 +69,23 @@ describe('going on with a run', () => {
     const left = await trainSteps(place, 3)
     expect(left).toMatchObject({ end: 'interrupted', steps: 3 })
     const recording = recordingBackend(place.backend)
+    const read: number[] = []
+    const settings = config()
+    const dataset: Dataset = {
+      ...settings.dataset!,
+      batch(step, seed) {
+        read.push(step)
+        return settings.dataset!.batch(step, seed)
+      },
+    }
     const { reports, result } = await trainThere(
       { ...place, backend: recording.backend },
-      { ...config(), from: { path: 'elsewhere', kind: 'training' } },
+      { ...settings, dataset, from: { path: 'elsewhere', kind: 'training' } },
       resume,
     )
     expect(recording.calls[0]).toBe('learner from 000003')
+    // The first is looked at, to check the set-up.
+    expect(read).toEqual([0, 3, 4, 5])
     expect(reports.map(({ step }) => step)).toEqual([3, 4, 5])
     expect(reports.map(({ values }) => values)).toEqual(
       whole.reports.slice(3).map(({ values }) => values),
@@ -268,8 +279,9 @@ describe('going on with a run', () => {
   test('statement 100: a run with its final checkpoint is completed, and resuming it does nothing', async () => {
     const place = newPlace()
     const first = await trainThere(place, config())
-    const { summary } = await place.index.run('letters')
-    expect(summary).toMatchObject({ name: 'letters', status: 'completed', step: 5 })
+    const listed: RunSummary[] = []
+    for await (const summary of place.index.runs()) listed.push(summary)
+    expect(listed).toMatchObject([{ name: 'letters', status: 'completed', step: 5 }])
     const metrics = await metricsOf(place)
     const again = await trainThere(place, config(), resume)
     expect(again.reports).toEqual([])

@@ -15,6 +15,8 @@ export interface Recording {
 export interface RecordingOptions {
   /** Throws to fail a call, before it is made. Told the call as it is recorded. */
   readonly before?: (call: string) => void | Promise<void>
+  /** Holds the answer of a saving, which was made. Told the call as it is recorded. */
+  readonly afterSaving?: (call: string) => Promise<void>
   /** Changes what a forward-backward answers. */
   readonly answer?: (result: LossResult) => LossResult
 }
@@ -62,8 +64,11 @@ export function recordingBackend(backend: Backend, options: RecordingOptions = {
       return await learner.optimStep(adam)
     },
     async save(name, saving) {
-      await note(`save ${shortName(name)}`)
-      return await learner.save(name, saving)
+      const call = `save ${shortName(name)}`
+      await note(call)
+      const saved = await learner.save(name, saving)
+      await options.afterSaving?.(call)
+      return saved
     },
     async publish(publishing = {}) {
       const { name } = publishing
