@@ -11,6 +11,7 @@ import {
 } from '@tiltyard/core'
 
 import type { CallGraph, ForkCause, SampledReply } from './call-graph.ts'
+import { createIdDigest, type IdDigest } from './id-digest.ts'
 
 /** Where a call stands among those of its attempt, whatever its dialect. */
 export interface Placement {
@@ -62,30 +63,44 @@ export interface TokenGraph {
 }
 
 interface TokenPlace extends SampledReply {
-  readonly all: Int32Array
   extended: boolean
 }
 
+/** What a call costs here grows with its own ids, not with the replies before it: those are found by digests of prefixes. */
 export function createTokenGraph(): TokenGraph {
-  const replies: TokenPlace[] = []
-  const prompts = new Map<number, { begun: number; sampled: number }>()
+  const replies = new Map<string, TokenPlace>()
+  /** Where replies end, their prompts included. */
+  const ends = new Set<number>()
+  const prompts = new Map<string, { begun: number; sampled: number }>()
+
+  const longest = (ids: Int32Array): { readonly whole: IdDigest; readonly before?: TokenPlace } => {
+    const digest = createIdDigest()
+    let before: TokenPlace | undefined
+    for (const id of ids) {
+      digest.add(id)
+      if (ends.has(digest.length)) before = replies.get(digest.key()) ?? before
+    }
+    // A digest may deceive, training data must not.
+    return before !== undefined && startsWith(ids, before)
+      ? { whole: digest, before }
+      : { whole: digest }
+  }
+
   return {
     place(ids) {
-      const before = replies
-        .filter(({ all }) => all.length <= ids.length && all.every((id, at) => ids[at] === id))
-        .toSorted((a, b) => b.all.length - a.all.length)[0]
+      const { whole, before } = longest(ids)
       const prompt =
         before === undefined
           ? tokenPrompt(ids)
           : createPrompt([tokenChunk(ids.subarray(before.prompt.length))], before.prompt)
-      const hash = deriveSeed(0, 'ids', ...ids)
-      const here = prompts.get(hash) ?? { begun: 0, sampled: 0 }
+      const key = whole.key()
+      const here = prompts.get(key) ?? { begun: 0, sampled: 0 }
       const isFirst = prompts.size === 0
-      prompts.set(hash, here)
+      prompts.set(key, here)
       return {
         prompt,
-        reused: before?.all.length ?? 0,
-        hash,
+        reused: before === undefined ? 0 : before.prompt.length + before.ids.length,
+        hash: deriveSeed(0, 'ids', key),
         begin(samples) {
           const begun = here.begun
           here.begun += samples
@@ -94,11 +109,11 @@ export function createTokenGraph(): TokenGraph {
         continues: before,
         next: [],
         commit(reply) {
-          const all = new Int32Array(ids.length + reply.ids.length)
-          all.set(promptIds(prompt))
-          all.set(reply.ids, ids.length)
-          const place: TokenPlace = { ...reply, all, extended: false }
-          replies.push(place)
+          const end = whole.copy()
+          for (const id of reply.ids) end.add(id)
+          const place: TokenPlace = { ...reply, extended: false }
+          ends.add(end.length)
+          if (!replies.has(end.key())) replies.set(end.key(), place)
           here.sampled += 1
           if (here.sampled > 1) return { place, cause: 'sibling' }
           if (before === undefined)
@@ -110,4 +125,13 @@ export function createTokenGraph(): TokenGraph {
       }
     },
   }
+}
+
+function startsWith(ids: Int32Array, reply: SampledReply): boolean {
+  const before = promptIds(reply.prompt)
+  return (
+    ids.length >= before.length + reply.ids.length &&
+    before.every((id, at) => ids[at] === id) &&
+    reply.ids.every((id, at) => ids[before.length + at] === id)
+  )
 }
