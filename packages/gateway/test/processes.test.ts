@@ -96,6 +96,18 @@ test('a command that ends with another exit code has failed', async () => {
   expect(JSON.stringify(end)).toContain('exit code 3')
 })
 
+test('§18.4 what a failed command complained of is told, without a key or a part of one', async () => {
+  const program = `
+    const key = process.env.OPENAI_API_KEY
+    console.error(key.repeat(100), 'no module named planner', key)
+    process.exitCode = 1`
+  const source = agentSource({ gateway, agent: node(program), tasks: [{ id: 'a' }] })
+  const { end } = await playFirst(source, byteSampler(['x']))
+  const { message } = (end as { error: { message: string } }).error
+  expect(message).toMatch(/exit code 1.*standard error: .*no module named planner \[key\]$/)
+  expect(message).not.toMatch(/[\w-]{20}/)
+})
+
 test('§18.79 at its deadline a command is ended with its whole tree, what left its group too', async () => {
   const variable = `TILTYARD_TREE_${process.pid}`
   const sleeper = 'setInterval(() => {}, 1000)'

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import type { Readable } from 'node:stream'
 
 import { systemClock, TiltyardError, type Clock } from '@tiltyard/core'
 
@@ -32,7 +33,7 @@ const tracingOff = {
 
 /**
  * An agent in a process of its own, in any language: it finds the policy by `OPENAI_BASE_URL`, `OPENAI_API_KEY` and `OPENAI_MODEL`.
- * Exit code 0 is its end, another its failure. The gateway must be served.
+ * Exit code 0 is its end, another its failure, told with the end of its standard error. The gateway must be served.
  */
 export function commandAgent(options: CommandOptions): Agent {
   const { command, cwd, env, graceMs = 10_000, maxOutputBytes = 65_536 } = options
@@ -50,7 +51,7 @@ export function commandAgent(options: CommandOptions): Agent {
         ...(cwd === undefined ? {} : { cwd }),
         // A group of its own, so that all of it can be ended.
         detached: true,
-        stdio: ['pipe', 'pipe', 'ignore'],
+        stdio: ['pipe', 'pipe', 'pipe'],
         env: {
           ...tracingOff,
           ...env,
@@ -64,10 +65,12 @@ export function commandAgent(options: CommandOptions): Agent {
         },
       })
       running.set(attempt, { child, mark })
-      const output = tail(child, maxOutputBytes)
+      const output = tail(child.stdout, maxOutputBytes)
+      const complaints = tail(child.stderr, MAX_COMPLAINT_BYTES)
+      const complained = () => withoutKey(complaints(), attempt.key)
       child.stdin.on('error', () => {})
       child.stdin.end(JSON.stringify(task))
-      await orAborted(exitOf(child, program), signal)
+      await orAborted(exitOf(child, program, complained), signal)
       return { output: output() }
     },
 
@@ -80,24 +83,35 @@ export function commandAgent(options: CommandOptions): Agent {
   }
 }
 
-function exitOf(child: ChildProcess, program: string): Promise<void> {
+/** What is kept of a failed command's standard error. */
+const MAX_COMPLAINT_BYTES = 1_500
+
+/** At the start of a text that is the end of another there may be the end of a key, too. */
+function withoutKey(text: string, key: string): string {
+  const shown = text.replaceAll(key, '[key]')
+  return (text.length < MAX_COMPLAINT_BYTES - key.length ? shown : shown.slice(key.length)).trim()
+}
+
+function exitOf(child: ChildProcess, program: string, complaints: () => string): Promise<void> {
   const failed = (why: string, cause?: unknown) =>
     new TiltyardError('AGENT', `${program} ${why}`, cause === undefined ? {} : { cause })
   const exited = new Promise<void>((resolve, reject) => {
     child.once('error', (error) => reject(failed('could not be started', error)))
     child.once('close', (code, signal) => {
-      if (code === 0) resolve()
-      else reject(failed(code === null ? `was ended by ${signal}` : `ended with exit code ${code}`))
+      if (code === 0) return resolve()
+      const how = code === null ? `was ended by ${signal}` : `ended with exit code ${code}`
+      const said = complaints()
+      reject(failed(said === '' ? how : `${how}; the end of its standard error: ${said}`))
     })
   })
   exited.catch(() => {})
   return exited
 }
 
-/** The last bytes of standard output, as text. */
-function tail(child: ChildProcess, maxBytes: number): () => string {
+/** The last bytes of what comes, as text. */
+function tail(stream: Readable, maxBytes: number): () => string {
   let kept = Buffer.alloc(0)
-  child.stdout?.on('data', (piece: Buffer) => {
+  stream.on('data', (piece: Buffer) => {
     kept = Buffer.concat([kept, piece]).subarray(-maxBytes)
   })
   return () => kept.toString('utf8')
