@@ -11,7 +11,7 @@ import {
   type ToolMessage,
 } from '@tiltyard/core'
 
-import type { CallRecord, OpenRecord } from './calls/record.ts'
+import type { CallRecord, OpenRecord, ParseOutcome, SampleRecord } from './calls/record.ts'
 import { createReplays, type Replays } from './calls/replays.ts'
 import { createItemMemory, type ItemMemory } from './dialects/item-memory.ts'
 import {
@@ -42,8 +42,18 @@ import {
 } from './rewards.ts'
 import { deferred } from './waiting.ts'
 
-/** Whether a call's tokens may be trained. Calls for the purpose `judge` never are. */
-export type TrainFilter = (call: Tags) => boolean
+/** What a filter may know of a reply. */
+export interface FilteredReply extends Tags {
+  /** Of its call: counts up in the attempt, from 0. */
+  readonly sequence: number
+  readonly finish: SampleRecord['finish']
+  readonly parse: ParseOutcome
+  /** Whether it was cut after a stop text or its first call. */
+  readonly cut: boolean
+}
+
+/** Whether a reply's tokens may be trained. Replies for the purpose `judge` never are. */
+export type TrainFilter = (reply: FilteredReply) => boolean
 
 /** What an attempt is played with. */
 export interface AttemptOptions {
@@ -65,7 +75,7 @@ export interface AttemptOptions {
   readonly record?: PlayRecorder
   /** Names that rewards may have. Default `['reward']`. */
   readonly rewards?: readonly string[]
-  /** Default: all but judges. */
+  /** Judges never are. Default: all others. */
   readonly trains?: TrainFilter
 }
 
@@ -81,11 +91,10 @@ export interface Attempt {
   readonly rewards: RewardBook
   /** The limit that an agent ran into, if it did not go on after. */
   readonly cut: CutReason | undefined
-  /**
-   * What broke inside the gateway in the newest call, if anything did: an agent that gave up then is not to blame. What could not
-   * be recorded (`record_failed`) stays: all calls after it are refused.
-   */
+  /** What broke inside the gateway in the newest call, if anything did: an agent that gave up then is not to blame. */
   readonly failure: ApiError | undefined
+  /** What broke inside the gateway for good: all calls after it are refused, and whatever the agent makes of it counts for nothing. */
+  readonly broken: ApiError | undefined
   /** Milliseconds on the gateway's clock: the last sign of life. */
   readonly lastSeen: number
   readonly closed: boolean
@@ -113,18 +122,27 @@ export interface OpenAttempt extends Attempt {
   check(): void
   /** A call begins; `stop` ends it early. */
   register(record: OpenRecord, stop: (reason: Error) => void): void
-  /** @throws ApiError when a limit is reached; else how many tokens may be sampled. */
-  allowance(place: Placement, window: number, asked: number): number
+  /** @throws ApiError when a limit is reached; else how many tokens each of so many replies may have. */
+  allowance(place: Placement, window: number, asked: number, replies: number): number
+  /** Nothing that comes after this could be trusted: the attempt ends with it, and not by its agent's fault. */
+  breakOff(error: ApiError): void
   /** Takes a reply into graph and record, in order of arrival here. */
   commit(
     place: Placement,
     reply: SampledReply,
     played: Omit<PlayedReply, 'restart'>,
-  ): Promise<ForkCause | undefined>
+  ): Promise<CommittedReply>
   /** A call is over; with what broke, if the agent is not to blame for its end. */
   settle(record: OpenRecord, trouble?: ApiError): void
   /** The policy for a call that names this model: another published alias, whose tokens are never trained, or the attempt's own. */
   takePolicy(model: string): TakenPolicy
+}
+
+/** A reply that is in graph and record. */
+interface CommittedReply {
+  /** Its place in the record, counted from 0. */
+  readonly index: number
+  readonly cause?: ForkCause
 }
 
 export interface TakenPolicy extends Lease {
@@ -154,7 +172,9 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
     'sampler' in policy || policy.mode === 'latest'
       ? undefined
       : services.policies.take(policy.alias)
-  const used = { replies: 0, sampled: 0, toolCalls: 0 }
+  const used = { replies: 0, sampled: 0 }
+  /** Calls of tools that were answered, by id: a prompt that is sampled again brings the same answers again. */
+  const ran = new Set<string>()
   let writing: Promise<unknown> = Promise.resolve()
   let lastRecorded: object | undefined
   let lastAt = services.now()
@@ -192,6 +212,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
       names: rewards,
       isCall: (id) => calls.some((call) => call.id === id),
       isAgent: (name) => calls.some((call) => call.agent === name),
+      replyOf: (id) => calls.find((call) => call.id === id)?.samples[0]?.reply,
     }),
     get said() {
       return said
@@ -201,6 +222,9 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
     },
     get failure() {
       return broken ?? failure
+    },
+    get broken() {
+      return broken
     },
     get lastSeen() {
       return running.size > 0 ? services.now() : lastSeen
@@ -212,7 +236,9 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
     reward(given) {
       refuseEnded()
       self.seen()
-      return self.rewards.give(given)
+      const reward = self.rewards.give(given)
+      if (given.final === true) self.finish({ status: 'completed' })
+      return reward
     },
 
     finish(end) {
@@ -234,22 +260,32 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
       running.set(call, stop)
     },
 
-    allowance(place, window, asked) {
+    breakOff(error) {
+      broken ??= error
+    },
+
+    allowance(place, window, asked, replies) {
       const { prompt, conversation, next } = place
       const context = Math.min(window, limits.contextWindow ?? window)
       if (prompt.length + 1 > context) {
         cut = 'context_window'
         throw contextLengthExceeded(context, prompt.length)
       }
-      const left = (limits.sampledTokens ?? Infinity) - used.sampled
+      // The call itself is among those under way only after this.
+      const wanted = used.replies + running.size + replies
+      limit('replies', wanted > (limits.replies ?? Infinity), limits.replies)
+      const left = Math.floor(((limits.sampledTokens ?? Infinity) - used.sampled) / replies)
       limit('sampled_tokens', left < 1, limits.sampledTokens)
       const room = (limits.episodeTokens ?? Infinity) - prompt.length
       limit('episode_tokens', room < 1, limits.episodeTokens)
       const turns = conversation?.messages.filter(({ role }) => role === 'user').length ?? 0
       limit('turns', turns > (limits.turns ?? Infinity), limits.turns)
-      const ran = next.filter(({ role }) => role === 'tool').length
-      limit('tool_calls', used.toolCalls + ran > (limits.toolCalls ?? Infinity), limits.toolCalls)
-      used.toolCalls += ran
+      const answered = next.flatMap((message) =>
+        message.role === 'tool' && !ran.has(message.toolCallId) ? [message.toolCallId] : [],
+      )
+      const all = ran.size + answered.length
+      limit('tool_calls', all > (limits.toolCalls ?? Infinity), limits.toolCalls)
+      for (const id of answered) ran.add(id)
       cut = undefined
       return Math.min(asked, limits.replyTokens ?? asked, context - prompt.length, left, room)
     },
@@ -257,6 +293,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
     async commit(place, reply, played) {
       refuseEnded()
       const { place: node, cause } = place.commit(reply)
+      const index = used.replies
       used.replies += 1
       used.sampled += reply.ids.length
       const elapsed = services.now() - lastAt
@@ -278,7 +315,7 @@ export function createAttempt(options: AttemptOptions, services: AttemptServices
         throw broken
       })
       lastAt = services.now()
-      return cause
+      return cause === undefined ? { index } : { index, cause }
     },
 
     settle(call, trouble) {

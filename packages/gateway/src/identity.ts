@@ -17,9 +17,10 @@ export function pathOf(url: string): string {
   return end === -1 ? url.slice(start) : url.slice(start, start + end)
 }
 
-/** Clients differ in whether they add `/v1`; a path with none, one or two of them means the same. */
+/** Clients differ in whether they add `/v1`, and slashes; a path with none, one or two of them means the same. */
 export function placeOf(pathname: string): Place {
-  const [, rollout, attempt, agent, route = '/'] = place.exec(pathname) ?? []
+  const path = pathname.includes('//') ? pathname.replaceAll(/\/{2,}/g, '/') : pathname
+  const [, rollout, attempt, agent, route = '/'] = place.exec(path) ?? []
   return {
     ...(rollout === undefined ? {} : { rollout: decode(rollout) }),
     ...(attempt === undefined ? {} : { attempt: decode(attempt) }),

@@ -2,7 +2,13 @@ export { ApiError, type ApiErrorOptions } from './errors.ts'
 export type { InferenceRoute } from './calls/request.ts'
 export type { Tags } from './identity.ts'
 export type { CallRecord, ParseOutcome, SampleRecord } from './calls/record.ts'
-export { OWN_ALIAS, type Attempt, type AttemptOptions, type TrainFilter } from './attempt.ts'
+export {
+  OWN_ALIAS,
+  type Attempt,
+  type AttemptOptions,
+  type FilteredReply,
+  type TrainFilter,
+} from './attempt.ts'
 export { createGateway, type Gateway, type GatewayCounts } from './gateway.ts'
 export type { ForkCause, ReasoningMode } from './graph/call-graph.ts'
 export type { EchoTolerance } from './graph/identity.ts'

@@ -35,7 +35,7 @@ export interface RewardBook {
   readonly hasOutcome: boolean
   /** @throws ApiError for an unknown name or target, or a value that is no finite number. */
   give(reward: GivenReward): RecordedReward
-  /** The rollout's own rewards as scores; names without one are unscored. */
+  /** By name: the reward for the rollout, else the sum of those for its calls, branches and agents; a name without any is unscored. */
   scores(): Readonly<Record<string, Score>>
 }
 
@@ -43,9 +43,11 @@ export interface RewardNames {
   readonly names: readonly string[]
   readonly isCall: (id: string) => boolean
   readonly isAgent: (name: string) => boolean
+  /** The first reply of a call in the record, counted from 0. */
+  readonly replyOf: (id: string) => number | undefined
 }
 
-export function createRewardBook({ names, isCall, isAgent }: RewardNames): RewardBook {
+export function createRewardBook({ names, isCall, isAgent, replyOf }: RewardNames): RewardBook {
   const book = new Map<string, RecordedReward>()
   let replaced = 0
   return {
@@ -78,17 +80,40 @@ export function createRewardBook({ names, isCall, isAgent }: RewardNames): Rewar
 
     scores: () =>
       Object.fromEntries(
-        names.map((name): [string, Score] => [name, scoreOf(book.get(`${name}\u0000rollout`))]),
+        names.map((name): [string, Score] => {
+          const own = [...book.values()].filter((reward) => reward.name === name)
+          const whole = own.find(({ target }) => target === 'rollout')
+          return [name, whole === undefined ? sumOf(own, replyOf) : scoreOf(whole)]
+        }),
       ),
   }
 }
 
-function scoreOf(reward: RecordedReward | undefined): Score {
-  if (reward === undefined) return { unscored: 'no reward was given' }
-  const { value, reason } = reward
+function scoreOf({ value, reason }: RecordedReward): Score {
   if (value === null) return { unscored: reason ?? 'said to be unscorable' }
   return reason === undefined ? { value } : { value, note: reason }
 }
+
+/** Rewards for parts as one for the whole; what each was for goes into the note. */
+function sumOf(parts: readonly RecordedReward[], replyOf: RewardNames['replyOf']): Score {
+  if (parts.length === 0) return { unscored: 'no reward was given' }
+  const named = ({ target }: RecordedReward) => {
+    const [kind, id] = [target.slice(0, target.indexOf(':')), target.slice(target.indexOf(':') + 1)]
+    if (kind === 'agent') return `agent ${id}`
+    const place = kind === 'branch' ? 'the branch to reply' : 'reply'
+    return `${place} ${replyOf(id) ?? 'that was not sampled'}`
+  }
+  const unscorable = parts.find(({ value }) => value === null)
+  if (unscorable !== undefined)
+    return { unscored: `${named(unscorable)}: ${unscorable.reason ?? 'said to be unscorable'}` }
+  const value = parts.reduce((sum, part) => sum + part.value!, 0)
+  if (!Number.isFinite(value)) return { unscored: `the rewards add up to ${value}` }
+  const shown = parts.slice(0, MAX_SHOWN).map((part) => `${part.value} for ${named(part)}`)
+  const more = parts.length > MAX_SHOWN ? `, and ${parts.length - MAX_SHOWN} more` : ''
+  return { value, note: `sum of ${shown.join(', ')}${more}` }
+}
+
+const MAX_SHOWN = 100
 
 function checkTarget(
   target: string,

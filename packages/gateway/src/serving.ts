@@ -10,7 +10,7 @@ export interface Serving {
   close(): Promise<void>
 }
 
-/** What was said is forgotten after so many calls or messages. */
+/** What was said is forgotten after so many calls or messages, or when something broke. */
 const MAX_CALLS = 1_000
 const MAX_NODES = 20_000
 
@@ -39,11 +39,13 @@ export function createServing(
   return {
     find(headers) {
       if (digest !== undefined && keyDigest(keyOf(headers) ?? '') !== digest) return undefined
-      const isFull =
+      const isOver =
         current !== undefined &&
-        (current.calls.length >= MAX_CALLS || current.graph.nodes >= MAX_NODES)
-      if (isFull) alive.delete(current!)
-      if (current === undefined || isFull) current = begin()
+        (current.broken !== undefined ||
+          current.calls.length >= MAX_CALLS ||
+          current.graph.nodes >= MAX_NODES)
+      if (isOver) alive.delete(current!)
+      if (current === undefined || isOver) current = begin()
       return current
     },
     async close() {

@@ -1,8 +1,10 @@
 import { ConfigError, NotFoundError } from '@tiltyard/core'
 import { describe, expect, test } from 'vitest'
 
-import { agentSource, createGateway } from '../src/index.ts'
-import { tasks } from './support/agent.ts'
+import { agentSource, createGateway, type AgentContext } from '../src/index.ts'
+import { ask, tasks } from './support/agent.ts'
+import { playFirst } from './support/play.ts'
+import { byteSampler } from './support/sampler.ts'
 
 async function one(): Promise<number> {
   return 1
@@ -39,6 +41,18 @@ describe('an agent source', () => {
       agentSource({ gateway, agent: one, tasks, verifiers: { done: () => 1 } }),
     ]
     expect(new Set([base, ...others].map(({ fingerprint }) => fingerprint)).size).toBe(4)
+  })
+
+  test('takes tasks whatever their ids are', async () => {
+    const id = `${'a'.repeat(59)}😀/../\ud800 b`
+    const agent = async (_: object, context: AgentContext) => {
+      expect((await ask(context)).status).toBe(200)
+      return 1
+    }
+    const source = agentSource({ gateway: createGateway(), agent, tasks: [{ id }] })
+    expect((await playFirst(source, byteSampler(['x']))).end).toEqual({ kind: 'completed' })
+    const broken = agentSource({ gateway: createGateway(), agent, tasks: [{ id: '\ud800' }] })
+    expect((await playFirst(broken, byteSampler(['x']))).end).toEqual({ kind: 'completed' })
   })
 
   test('refuses unknown options, doubled ids and no tasks', () => {

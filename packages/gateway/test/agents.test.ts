@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { createGateway, type AgentContext, type AgentTask } from '../src/index.ts'
 import { ask, sourceOf } from './support/agent.ts'
-import { user } from './support/harness.ts'
+import { toolResult, user } from './support/harness.ts'
 import { playFirst } from './support/play.ts'
 import { byteSampler } from './support/sampler.ts'
 
@@ -147,6 +147,34 @@ describe('an agent function', () => {
     const { end, outcome } = await playFirst(source, byteSampler(['hi']), { limits })
     expect(end).toEqual({ kind: 'cut', by })
     expect(outcome.scores).toEqual({ done: { value: 0.5 } })
+  })
+
+  test('§18.83 gets no more replies by asking for several at once, and answers count once', async () => {
+    const source = sourceOf(createGateway(), async (_, { model }) => {
+      const post = async (body: object) => {
+        const response = await model.fetch(`${model.baseURL}/chat/completions`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${model.apiKey}` },
+          body: JSON.stringify(body),
+        })
+        return response.status
+      }
+      const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }
+      const asked = [
+        user('go'),
+        { role: 'assistant', content: null, tool_calls: [call] },
+        toolResult('c1', 'seen'),
+      ]
+      expect(await post({ messages: asked })).toBe(200)
+      expect(await post({ messages: asked })).toBe(200)
+      expect(await post({ messages: [user('go')], n: 3 })).toBe(400)
+      expect(await post({ messages: [user('go')], n: 2 })).toBe(200)
+    })
+    const { end, record } = await playFirst(source, byteSampler(['hi']), {
+      limits: { replies: 4, toolCalls: 1 },
+    })
+    expect(end).toEqual({ kind: 'completed' })
+    expect(record.replies).toHaveLength(4)
   })
 
   test('§18.84 whose verifier throws has no score: the scoring rejects, and can be asked again', async () => {

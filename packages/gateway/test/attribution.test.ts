@@ -134,6 +134,8 @@ test('§18.8 base URLs work with /v1, without it, doubled, and with a slash at t
     `${base}/chat/completions`,
     `${base}/v1/v1/chat/completions`,
     `${base}/v1/chat/completions/`,
+    `${base}/v1//chat/completions`,
+    `${base}//chat/completions`,
   ])
     expect((await postTo(gateway, url, attempt.key, said)).status).toBe(200)
 })

@@ -124,6 +124,17 @@ test('§18.18 ids of calls are unique over all calls of a rollout', async () => 
   expect(new Set(ids).size).toBe(20)
 })
 
+test('§18.18 ids of calls are unique although a client sends one seed with all its requests', async () => {
+  const { chat, sampler } = bench(['⟦a {}⟧'], { attempt: { sampling: 'respect' } })
+  const ids: string[] = []
+  for (const words of ['one', 'two', 'two']) {
+    const { choices } = await chat([user(words)], { seed: 7 })
+    ids.push(choices[0]!.message.tool_calls![0]!.id)
+  }
+  expect(new Set(ids).size).toBe(3)
+  expect(sampler.seen.map(({ request }) => request.seeds)).toEqual([[7], [7], [7]])
+})
+
 test('§18.19 content is null when there are only calls, and holds no call markup', async () => {
   const { chat } = bench(['⟦a {}⟧', 'Well.⟦a {}⟧', ''])
   expect((await chat([user('1')])).choices[0]!.message.content).toBeNull()
@@ -223,12 +234,23 @@ test('§18.26 a temperature of the client is taken, not used, recorded and named
   expect(own.sampler.seen[0]!.request.temperature).toBe(0)
 })
 
+test('§18.26 no setting of the client’s has effect unseen', async () => {
+  const all = { top_k: 5, top_p: 0, min_p: 0.1, seed: 1 }
+  const { chat, attempt } = bench(['x'])
+  await chat([user('go')], all)
+  expect(attempt.calls[0]!.overridden).toEqual(['top_k', 'top_p', 'min_p', 'seed'])
+  const own = bench(['x'], { attempt: { sampling: 'respect' } })
+  await own.chat([user('go')], { top_p: 0 })
+  expect(own.sampler.seen[0]!.request).toMatchObject({ topK: 1 })
+  const refused = await own.chat([user('go')], { min_p: 0.1 })
+  expect(refused.error).toMatchObject({ code: 'unsupported_parameter', param: 'min_p' })
+})
+
 test.each([
   ['frequency_penalty', 1],
   ['presence_penalty', 0.5],
   ['logit_bias', { 5: 1 }],
   ['functions', []],
-  ['min_p', 0.1],
 ])('§18.27 %s is refused by name', async (param, value) => {
   const { chat, sampler } = bench(['x'])
   const { status, error } = await chat([user('go')], { [param]: value })
@@ -281,6 +303,24 @@ test('§18.31 every error has the form that clients read', async () => {
     const { error } = (await response.json()) as { error: Record<string, unknown> }
     expect(Object.keys(error).toSorted()).toEqual(['code', 'message', 'param', 'type'])
   }
+})
+
+test('§18.31 a body that does not tell its length is counted as it comes', async () => {
+  const { gateway, attempt } = bench(['x'], { gateway: { maxBodyBytes: 1_000 } })
+  const send = (content: string) => {
+    const pieces = JSON.stringify({ messages: [user(content)] }).match(/.{1,100}/gsu)!
+    return gateway.fetch(`${gateway.baseURL(attempt)}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${attempt.key}`, 'transfer-encoding': 'chunked' },
+      body: ReadableStream.from(pieces.map((piece) => new TextEncoder().encode(piece))),
+      duplex: 'half',
+    })
+  }
+  expect((await send('grüße '.repeat(50))).status).toBe(200)
+  // More bytes than are taken, and fewer characters.
+  const refused = await send('你好'.repeat(200))
+  expect(refused.status).toBe(400)
+  expect(await refused.text()).toContain('request_too_large')
 })
 
 test('§18.32 models lists aliases; an unknown name means the policy, or is refused when names are strict', async () => {

@@ -1,10 +1,10 @@
-import { StoreError, type PlayRecorder } from '@tiltyard/core'
+import { StoreError, type PlayRecorder, type Renderer } from '@tiltyard/core'
 import { describe, expect, test } from 'vitest'
 
 import { createGateway, type AgentFunction, type AgentTask } from '../src/index.ts'
 import { ask, sourceOf } from './support/agent.ts'
 import { byteRenderer } from './support/byte-renderer.ts'
-import { user } from './support/harness.ts'
+import { recorded, user } from './support/harness.ts'
 import { openFirst, playFirst } from './support/play.ts'
 import { byteSampler } from './support/sampler.ts'
 
@@ -21,6 +21,49 @@ test('a sampler that is down is no fault of the agent', async () => {
   expect((await playFirst(source, sampler)).end).toMatchObject({
     kind: 'failed',
     phase: 'sample',
+  })
+})
+
+describe('a renderer that fails', () => {
+  const broken: Renderer = {
+    ...byteRenderer(),
+    prompt() {
+      throw new TypeError('no such role')
+    },
+  }
+  const play = async (agent: AgentFunction<AgentTask>) => {
+    const verifiers = { done: () => 0 }
+    const episode = await openFirst(
+      sourceOf(createGateway(), agent, { onAgentError: 'score', verifiers }),
+    )
+    const { signal } = new AbortController()
+    const policy = { sampler: byteSampler(['x']), renderer: broken, sampling: {} }
+    try {
+      return await episode.play(policy, { signal, seed: 1, limits: {}, record: recorded() })
+    } finally {
+      await episode.close()
+    }
+  }
+
+  test('is no fault of the agent that gives up, even where crashes are scored', async () => {
+    const giveUp = play(async (_, context) => {
+      expect((await ask(context)).status).toBe(500)
+      throw new Error('no answer')
+    })
+    await expect(giveUp).rejects.toMatchObject({ code: 'renderer_failed' })
+  })
+
+  test('ends the attempt, whatever the agent makes of it', async () => {
+    const statuses: number[] = []
+    const goOn = play(async (_, context) => {
+      for (const words of ['one', 'two']) {
+        const { status } = await ask(context, words)
+        statuses.push(status)
+      }
+      return 1
+    })
+    await expect(goOn).rejects.toMatchObject({ code: 'renderer_failed' })
+    expect(statuses).toEqual([500, 500])
   })
 })
 

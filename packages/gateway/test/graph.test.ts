@@ -258,6 +258,17 @@ test('§18.63 purposes and agents that are filtered are context only, and stay i
   expect(attempt.calls[1]!.samples[0]!.untrained).toBe('filtered')
 })
 
+test('§18.63 a filter sees what each reply is', async () => {
+  const { chat, record, attempt } = bench(['⟦look {}⟧', 'well', 'no'], {
+    attempt: { trains: ({ finish, sequence }) => finish === 'tool_calls' || sequence === 2 },
+  })
+  await chat([user('1')])
+  await chat([user('2')])
+  await chat([user('3')])
+  expect(record.replies.map(({ trained }) => trained)).toEqual([true, false, true])
+  expect(attempt.calls[1]!.samples[0]!.untrained).toBe('filtered')
+})
+
 test('§18.65 a sample without log-probabilities is not trained, and its siblings are', async () => {
   let calls = 0
   const { byteSampler } = await import('./support/sampler.ts')
@@ -273,6 +284,9 @@ test('§18.75 calls for a judge are never trained', async () => {
   const { chat, record } = bench(['x'])
   await chat([user('rate it')], {}, { headers: { 'x-tiltyard-purpose': 'judge' } })
   expect(record.replies[0]!.trained).toBe(false)
+  const all = bench(['x'], { attempt: { trains: () => true } })
+  await all.chat([user('rate it')], {}, { headers: { 'x-tiltyard-purpose': 'judge' } })
+  expect(all.record.replies[0]!.trained).toBe(false)
 })
 
 test('seeds and ids of calls depend on what was said, not on what came first', async () => {

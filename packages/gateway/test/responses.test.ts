@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 
 import { byteTokenizer, bytes, reply } from './support/byte-renderer.ts'
 import { bench, chatTools, specOf, user } from './support/harness.ts'
+import { byteSampler } from './support/sampler.ts'
 
 interface Item {
   readonly type: string
@@ -109,7 +110,6 @@ test('§18.35 a stream ends with the whole response, completed or incomplete, an
 })
 
 test('§18.35 a stream that fails ends with response.failed', async () => {
-  const { byteSampler } = await import('./support/sampler.ts')
   let tokens = 0
   const sampler = byteSampler(['hello'], {
     between: async () => {
@@ -172,6 +172,53 @@ test('§18.37 completions sample exactly after the ids that were sent, and echo 
   expect([...it.sampler.seen[2]!.prompt]).toEqual(bytes('plain text'))
   const streamed = await it.post('/completions', { prompt: ids, stream: true })
   expect(await streamed.text()).toContain('"text":"two"')
+})
+
+test('§18.28 completions give the alternatives that were asked for, or say that there are none', async () => {
+  const sampler = byteSampler(['hi'], { alternatives: true })
+  const it = bench([], { sampler, gateway: { tokenizer: byteTokenizer } })
+  const response = await it.post('/completions', { prompt: bytes('go'), logprobs: 2 })
+  const { choices } = (await response.json()) as { choices: readonly { logprobs: object }[] }
+  expect(choices[0]!.logprobs).toMatchObject({
+    tokens: ['h', 'i', ''],
+    top_logprobs: [
+      { a: -1, b: -2 },
+      { a: -1, b: -2 },
+      { a: -1, b: -2 },
+    ],
+  })
+  const without = await bench(['x']).post('/completions', { prompt: bytes('go'), logprobs: 2 })
+  expect(await without.json()).toMatchObject({
+    error: { code: 'unsupported_parameter', param: 'logprobs' },
+  })
+})
+
+test('§18.37 a prompt of many ids is no burden to those after it, and each goes on from the longest reply', async () => {
+  const it = bench(['one', 'two', 'three', 'four'], {
+    sampler: byteSampler(['one', 'two', 'three', 'four'], { contextWindow: 1_000_000 }),
+  })
+  const long = Array.from({ length: 200_000 }, (_, at) => at % 250)
+  const complete = async (prompt: readonly number[]) => {
+    expect((await it.post('/completions', { prompt })).status).toBe(200)
+  }
+  await complete(long)
+  const further = [...long, ...reply('one'), 1]
+  await complete(further)
+  await complete([...further, ...reply('two')])
+  await complete([...further, 2])
+  expect(it.record.replies.map(({ restart }) => restart)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    'branch',
+  ])
+  expect(it.attempt.calls.map(({ reusedTokens }) => reusedTokens)).toEqual([
+    0,
+    long.length + reply('one').length,
+    further.length + reply('two').length,
+    long.length + reply('one').length,
+  ])
+  expect(it.record.replies[3]!.prompt.length).toBe(further.length + 1)
 })
 
 test('§18.37 a text is refused where nothing can encode it', async () => {

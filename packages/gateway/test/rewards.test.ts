@@ -79,6 +79,21 @@ describe('rewards', () => {
     expect(end).toEqual({ kind: 'completed' })
   })
 
+  test('§18.70 that are final end the attempt in the same process too', async () => {
+    const late: unknown[] = []
+    const source = sourceOf(createGateway(), async (_, context) => {
+      await ask(context)
+      context.reward({ value: 1, final: true })
+      late.push((await ask(context, 'late')).status)
+      expect(() => context.reward({ value: 0 })).toThrow('has ended')
+    })
+    const { outcome, record, end } = await playFirst(source, byteSampler(['hi']))
+    expect(late).toEqual([403])
+    expect(record.replies).toHaveLength(1)
+    expect(outcome.scores['reward']).toEqual({ value: 1 })
+    expect(end).toEqual({ kind: 'completed' })
+  })
+
   test('§18.68 reach exactly the call that they name, whatever ran meanwhile', async () => {
     const source = sourceOf(
       createGateway(),
@@ -108,10 +123,49 @@ describe('rewards', () => {
       },
     )
     const { outcome } = await playFirst(source, byteSampler(['hi']))
-    expect(outcome.scores).toMatchObject({
+    expect(outcome.scores).toEqual({
       firsts: { value: 1 },
-      reward: { unscored: expect.any(String) },
+      reward: { value: 1, note: 'sum of 1 for reply 0' },
     })
+  })
+
+  test('§18.68 for calls, branches and agents add up to the rollout’s, and are told apart in the record', async () => {
+    const source = sourceOf(
+      createGateway(),
+      async (_, context) => {
+        const first = await ask(context, 'one')
+        const second = await ask({ ...context, model: context.as('critic') }, 'two')
+        context.reward({ value: 1, target: `call:${first.id}` })
+        context.reward({ value: 5, target: `branch:${second.id}` })
+        context.reward({ value: 0.5, target: `branch:${second.id}` })
+        context.reward({ value: -0.25, target: 'agent:critic' })
+        context.reward({ name: 'style', value: 1, target: `call:${first.id}` })
+        context.reward({ name: 'style', value: null, target: `call:${second.id}`, reason: 'odd' })
+        context.reward({ name: 'whole', value: 3, target: `call:${first.id}` })
+        context.reward({ name: 'whole', value: 0 })
+      },
+      { rewards: ['reward', 'style', 'whole', 'none'] },
+    )
+    const { outcome } = await playFirst(source, byteSampler(['hi']))
+    expect(outcome.scores).toEqual({
+      reward: {
+        value: 1.25,
+        note: 'sum of 1 for reply 0, 0.5 for the branch to reply 1, -0.25 for agent critic',
+      },
+      style: { unscored: 'reply 1: odd' },
+      whole: { value: 0 },
+      none: { unscored: 'no reward was given' },
+    })
+  })
+
+  test('for calls leave later calls trained: the rollout has no reward yet', async () => {
+    const source = sourceOf(createGateway(), async (_, context) => {
+      const { id } = await ask(context, 'one')
+      context.reward({ value: 1, target: `call:${id}` })
+      await ask(context, 'two')
+    })
+    const { record } = await playFirst(source, byteSampler(['hi']))
+    expect(record.replies.map(({ trained }) => trained)).toEqual([true, true])
   })
 
   test('§18.71 calls after a reward for the rollout are not trained', async () => {

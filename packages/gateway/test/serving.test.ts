@@ -1,3 +1,4 @@
+import type { Conversation } from '@tiltyard/core'
 import { expect, test } from 'vitest'
 
 import { createGateway } from '../src/index.ts'
@@ -60,6 +61,27 @@ test('a page from elsewhere can’t use a served gateway that asks for no key', 
     (await postTo(gateway, rebound, undefined, said, { headers: { host: 'evil.example' } })).status,
   ).toBe(403)
   expect(samplers[0].seen).toHaveLength(1)
+})
+
+test('a conversation that breaks the renderer breaks no other', async () => {
+  const fragile = {
+    ...renderer,
+    prompt(conversation: Conversation) {
+      if (conversation.messages.some(({ content }) => content === 'boom')) throw new Error('broken')
+      return renderer.prompt(conversation)
+    },
+  }
+  const gateway = createGateway({
+    policies: { policy: { sampler: byteSampler(['x']), renderer: fragile, sampling: {} } },
+    serving: {},
+  })
+  const url = `${gateway.origin}/v1/chat/completions`
+  const statuses: number[] = []
+  for (const words of ['go', 'boom', 'go']) {
+    const response = await postTo(gateway, url, undefined, { messages: [user(words)] })
+    statuses.push(response.status)
+  }
+  expect(statuses).toEqual([200, 500, 200])
 })
 
 test('the page to talk to policies lets in nothing but itself', async () => {

@@ -31,7 +31,7 @@ export interface AgentSourceOptions<Task extends AgentTask> {
   readonly rewards?: readonly string[]
   /** Scoring steps that look at what the agent left, by name. What they throw is no score: they are asked again. */
   readonly verifiers?: Readonly<Record<string, AgentVerifier<Task>>>
-  /** Which agents and purposes are trained. Default: all but judges. */
+  /** Which replies are trained, by agent, purpose, or what they are. Judges never are. Default: all others. */
   readonly trains?: TrainFilter
   /** Default `fail`. */
   readonly onAgentError?: OnAgentError

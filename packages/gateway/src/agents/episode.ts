@@ -44,7 +44,7 @@ export function agentEpisode(parts: EpisodeParts): Episode {
 
   const play = async (policy: PolicyHandle, context: PlayContext): Promise<EndReason> => {
     const attempt = gateway.open({
-      rollout: randomId(`${task.id.slice(0, 60)}-`),
+      rollout: randomId(`${labelOf(task.id)}-`),
       policy,
       seed: context.seed,
       limits: context.limits,
@@ -101,11 +101,16 @@ export function agentEpisode(parts: EpisodeParts): Episode {
 
 /** An agent that ran into a limit, and did nothing after that, was cut by it, though it may not have noticed. */
 function endOf(attempt: Attempt): EndReason {
-  if (attempt.failure?.code === 'record_failed') throw attempt.failure
+  if (attempt.broken !== undefined) throw attempt.broken
   if (attempt.cut !== undefined) return { kind: 'cut', by: attempt.cut }
   if (attempt.failure !== undefined && attempt.calls.every(({ status }) => status !== 'ok'))
     throw attempt.failure
   return { kind: 'completed' }
+}
+
+/** The start of a task's id, whole characters only: a path will hold it. */
+function labelOf(id: string): string {
+  return Buffer.from(Array.from(id).slice(0, 60).join('')).toString()
 }
 
 /** NaN and the like leave it unscored, with a reason. */
@@ -156,6 +161,8 @@ function playMetrics({ calls, rewards }: Attempt): Readonly<Record<string, numbe
     failed_calls: calls.filter(({ status }) => status === 'failed').length,
     undelivered_calls: calls.filter(({ delivered }) => !delivered).length,
     replayed_calls: calls.reduce((sum, { replayed }) => sum + replayed, 0),
+    cancelled_calls: calls.filter(({ status }) => status === 'cancelled').length,
+    ignored_fields: calls.reduce((sum, { ignored }) => sum + ignored.length, 0),
     clamped_calls: calls.filter(({ clamped }) => clamped).length,
     prompt_tokens: calls.reduce((sum, call) => sum + call.promptTokens, 0),
     reused_tokens: calls.reduce((sum, call) => sum + call.reusedTokens, 0),
@@ -163,6 +170,7 @@ function playMetrics({ calls, rewards }: Attempt): Readonly<Record<string, numbe
     args_invalid: count(({ parse }) => parse === 'args_invalid'),
     parse_failed: count(({ parse }) => parse === 'parse_failed'),
     untrained_samples: count(({ trained }) => !trained),
+    untrained_tokens: samples.reduce((sum, { trained, tokens }) => sum + (trained ? 0 : tokens), 0),
     agents: new Set(calls.map(({ agent }) => agent)).size,
     replaced_rewards: rewards.replaced,
   }

@@ -10,7 +10,7 @@ import {
 } from '@tiltyard/core'
 
 import type { OpenAttempt, TakenPolicy } from '../attempt.ts'
-import { invalidRequest, noImages, unsupportedParameter } from '../errors.ts'
+import { asApiError, invalidRequest, noImages, unsupportedParameter } from '../errors.ts'
 import { placeConversation, type Placement } from '../graph/placement.ts'
 import type { Tags } from '../identity.ts'
 import { randomId } from '../keys.ts'
@@ -40,12 +40,30 @@ export interface Admitted {
   readonly tools: readonly ToolSpec[]
   readonly settings: SamplingSettings
   readonly seeds: readonly number[] | undefined
+  /** What ids of tool calls are derived from, for each reply. */
+  readonly callSeeds: readonly number[] | undefined
   readonly record: OpenRecord
   readonly untrained: SampleRecord['untrained']
 }
 
-/** Finds where a request stands and what it may use. @throws ApiError */
+/** Finds where a request stands and what it may use. What breaks in here breaks for good, since nothing was left to chance. @throws ApiError */
 export function admit(
+  attempt: OpenAttempt,
+  request: InferenceRequest,
+  tags: Tags,
+  taken: TakenPolicy,
+  services: CallServices,
+): Admitted {
+  try {
+    return admitted(attempt, request, tags, taken, services)
+  } catch (error) {
+    const known = asApiError(error)
+    if (known.answer.status >= 500) attempt.breakOff(known)
+    throw known
+  }
+}
+
+function admitted(
   attempt: OpenAttempt,
   request: InferenceRequest,
   tags: Tags,
@@ -54,13 +72,12 @@ export function admit(
 ): Admitted {
   const { sampler, renderer } = policy
   if ((request.logprobs ?? 0) > 0 && sampler.topLogprobs === undefined)
-    throw unsupportedParameter(
-      'top_logprobs',
-      'this model tells no alternatives; use logprobs alone',
-    )
+    throw request.route === 'completions'
+      ? unsupportedParameter('logprobs', 'this model tells no alternatives; use logprobs: 0')
+      : unsupportedParameter('top_logprobs', 'this model tells no alternatives; use logprobs alone')
   const place = placeOf(attempt, request, alias, renderer, services.tokenizer)
   const asked = request.maxTokens ?? services.replyTokens
-  const maxTokens = attempt.allowance(place, sampler.contextWindow, asked)
+  const maxTokens = attempt.allowance(place, sampler.contextWindow, asked, request.n)
   const { settings, overridden } = settingsOf(attempt, request, policy.sampling)
   const record: OpenRecord = {
     id: randomId(
@@ -88,7 +105,7 @@ export function admit(
     ms: 0,
   }
   const { conversation } = request.input.kind === 'conversation' ? request.input : {}
-  const trains = own && (attempt.options.trains?.(tags) ?? tags.purpose !== 'judge')
+  const trains = own && tags.purpose !== 'judge'
   return {
     attempt,
     request,
@@ -98,7 +115,7 @@ export function admit(
     place,
     tools: conversation?.tools ?? [],
     settings,
-    seeds: seedsOf(attempt, request, place),
+    ...seedsOf(attempt, request, place),
     record,
     untrained: !trains ? 'filtered' : attempt.rewards.hasOutcome ? 'after_reward' : undefined,
   }
@@ -131,32 +148,45 @@ function settingsOf(
   request: InferenceRequest,
   own: SamplingSettings,
 ): { readonly settings: SamplingSettings; readonly overridden: readonly string[] } {
-  const { temperature, topK, topP } = request
-  const asked = {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topK === undefined ? {} : { topK }),
-    ...(topP === undefined ? {} : { topP }),
+  const { temperature, topK, topP, minP, seed } = request
+  if (options.sampling !== 'respect') {
+    const asked = { temperature, top_k: topK, top_p: topP, min_p: minP, seed }
+    const overridden = Object.entries(asked).flatMap(([name, value]) =>
+      value === undefined ? [] : [name],
+    )
+    return { settings: own, overridden }
   }
-  if (options.sampling === 'respect') return { settings: { ...own, ...asked }, overridden: [] }
-  const seeded = request.seed === undefined ? [] : ['seed']
+  if (minP !== undefined)
+    throw unsupportedParameter('min_p', 'min_p is not supported; leave it out')
   return {
-    settings: own,
-    overridden: [...Object.keys(asked).map((name) => wireNames[name] ?? name), ...seeded],
+    settings: {
+      ...own,
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(topK === undefined ? {} : { topK }),
+      // Nothing but the likeliest token reaches a probability of 0 first.
+      ...(topP === undefined ? {} : topP === 0 ? { topK: 1 } : { topP }),
+    },
+    overridden: [],
   }
 }
-
-const wireNames: Readonly<Record<string, string>> = { topK: 'top_k', topP: 'top_p' }
 
 /** Seeds that depend on what was said and how often it was asked, not on what arrived first. There is no default seed. */
 function seedsOf(
   { options }: OpenAttempt,
   { n, seed }: InferenceRequest,
   place: Placement,
-): readonly number[] | undefined {
+): Pick<Admitted, 'seeds' | 'callSeeds'> {
   const before = place.begin(n)
   const each = Array.from({ length: n }, (_, index) => index)
-  if (options.seed !== undefined)
-    return each.map((index) => deriveSeed(options.seed!, 'reply', place.hash, before + index))
-  if (options.sampling !== 'respect' || seed === undefined) return undefined
-  return each.map((index) => (index === 0 ? seed : deriveSeed(seed, index)))
+  const derived = (from: number, name: string) =>
+    each.map((index) => deriveSeed(from, name, place.hash, before + index))
+  if (options.seed !== undefined) {
+    const seeds = derived(options.seed, 'reply')
+    return { seeds, callSeeds: seeds }
+  }
+  if (options.sampling !== 'respect' || seed === undefined)
+    return { seeds: undefined, callSeeds: undefined }
+  // A client sends one seed with all its requests, and ids of calls differ in all of them.
+  const seeds = each.map((index) => (index === 0 ? seed : deriveSeed(seed, index)))
+  return { seeds, callSeeds: derived(seed, 'calls') }
 }

@@ -7,6 +7,8 @@ import type { InferenceRoute } from './request.ts'
 export type ParseOutcome = 'ok' | 'args_invalid' | 'parse_failed'
 
 export interface SampleRecord {
+  /** Place among the replies of the attempt's record, counted from 0. */
+  readonly reply: number
   readonly finish: 'stop' | 'length' | 'tool_calls'
   readonly parse: ParseOutcome
   readonly tokens: number

@@ -63,7 +63,7 @@ export interface ReadChoice {
 }
 
 export async function readChoice(
-  { policy, request, tools, seeds, place }: Admitted,
+  { policy, request, tools, seeds, callSeeds, place }: Admitted,
   whole: Sample,
   index: number,
   signal: AbortSignal,
@@ -71,7 +71,8 @@ export async function readChoice(
   const { renderer, sampler } = policy
   const sample = cutSample(renderer, tools, whole, request)
   const seed = seeds?.[index]
-  const parsed = renderer.parse(sample.ids, { tools, stop: sample.stop, callId: callIds(seed) })
+  const callId = callIds(callSeeds?.[index])
+  const parsed = renderer.parse(sample.ids, { tools, stop: sample.stop, callId })
   const message = sentMessage(parsed, sample, request)
   const calls = message.toolCalls ?? []
   const finish = calls.length > 0 ? 'tool_calls' : sample.stop
@@ -161,9 +162,12 @@ export async function commitAll(
     const { sample, message } = choice
     const isWhole =
       sample.logprobs.length === sample.ids.length && sample.logprobs.every(Number.isFinite)
-    const why = untrained ?? (isWhole ? undefined : 'no_logprobs')
+    const facts = { finish: choice.finish, parse: parseOutcome(parsed), cut }
+    const { trains } = attempt.options
+    const passes = trains?.({ ...tags, ...facts, sequence: record.sequence }) ?? true
+    const why = untrained ?? (!passes ? 'filtered' : isWhole ? undefined : 'no_logprobs')
     const logprobs = isWhole ? sample.logprobs : new Float32Array(sample.ids.length)
-    const fork = await attempt.commit(
+    const { index, cause: fork } = await attempt.commit(
       place,
       { prompt: place.prompt, ids: sample.ids, stop: sample.stop, sent: message },
       {
@@ -181,10 +185,9 @@ export async function commitAll(
       },
     )
     samples.push({
-      finish: choice.finish,
-      parse: parseOutcome(parsed),
+      reply: index,
+      ...facts,
       tokens: sample.ids.length,
-      cut,
       trained: why === undefined,
       ...(why === undefined ? {} : { untrained: why }),
       ...(fork === undefined ? {} : { fork }),

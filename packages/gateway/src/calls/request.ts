@@ -12,7 +12,10 @@ export interface InferenceRequest {
   readonly maxTokens?: number
   readonly temperature?: number
   readonly topK?: number
+  /** 0: the likeliest token only. */
   readonly topP?: number
+  /** Above 0. */
+  readonly minP?: number
   readonly seed?: number
   /** Texts that end the reply and are no part of it. */
   readonly stop: readonly string[]

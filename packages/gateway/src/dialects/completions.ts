@@ -64,9 +64,7 @@ function wireChoice(
   options: ChatOptions,
   text: string,
 ): object {
-  const entries = (
-    request.logprobs === undefined ? [] : logprobEntries(choice, options.tokenizer)
-  ) as readonly { readonly token: string; readonly logprob: number }[]
+  const entries = request.logprobs === undefined ? [] : logprobEntries(choice, options.tokenizer)
   return {
     index: choice.index,
     text,
@@ -77,7 +75,12 @@ function wireChoice(
         : {
             tokens: entries.map(({ token }) => token),
             token_logprobs: entries.map(({ logprob }) => logprob),
-            top_logprobs: null,
+            top_logprobs:
+              request.logprobs === 0
+                ? null
+                : entries.map(({ top_logprobs }) =>
+                    Object.fromEntries(top_logprobs.map(({ token, logprob }) => [token, logprob])),
+                  ),
             text_offset: [],
           },
     ...(request.tokenIds || options.exposeTokenIds

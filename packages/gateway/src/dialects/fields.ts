@@ -7,9 +7,7 @@ export async function readBody(
   request: Request,
   maxBytes: number,
 ): Promise<{ readonly text: string; readonly body: Fields }> {
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw requestTooLarge(maxBytes)
-  const text = await request.text()
-  if (text.length > maxBytes) throw requestTooLarge(maxBytes)
+  const text = await readText(request, maxBytes)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -18,6 +16,27 @@ export async function readBody(
   }
   if (!isObject(value)) throw invalidRequest('the body must be a JSON object')
   return { text, body: createFields(value) }
+}
+
+/** A body whose length nobody tells is counted as it comes. */
+async function readText(request: Request, maxBytes: number): Promise<string> {
+  const { headers } = request
+  const told = headers.get('content-length')
+  if (Number(told ?? 0) > maxBytes) throw requestTooLarge(maxBytes)
+  if (told !== null || !headers.has('transfer-encoding')) {
+    const text = await request.text()
+    if (text.length > maxBytes) throw requestTooLarge(maxBytes)
+    return text
+  }
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const piece of request.body ?? []) {
+    bytes += piece.byteLength
+    if (bytes > maxBytes) throw requestTooLarge(maxBytes)
+    text += decoder.decode(piece, { stream: true })
+  }
+  return text + decoder.decode()
 }
 
 export function isObject(value: unknown): value is JsonObject {

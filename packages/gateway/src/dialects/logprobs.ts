@@ -14,14 +14,18 @@ function tokenText(id: number, tokenizer: Tokenizer | undefined): TokenText {
   return { token: tokenizer.decode([id]), bytes: [...tokenizer.bytes(id)] }
 }
 
+interface TokenEntry extends TokenText {
+  readonly logprob: number
+}
+
 /** One entry per sampled token, the stop token among them. */
 export function logprobEntries(
   { sample, alternatives }: Choice,
   tokenizer: Tokenizer | undefined,
-): readonly object[] {
+): readonly (TokenEntry & { readonly top_logprobs: readonly TokenEntry[] })[] {
   return Array.from(sample.ids, (id, at) => ({
     ...tokenText(id, tokenizer),
-    logprob: sample.logprobs[at],
+    logprob: sample.logprobs[at]!,
     top_logprobs: (alternatives?.[at] ?? []).map((other) => ({
       ...tokenText(other.id, tokenizer),
       logprob: other.logprob,

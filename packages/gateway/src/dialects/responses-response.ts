@@ -24,7 +24,7 @@ export function outputItems(
     const logprobs =
       request.logprobs === undefined
         ? []
-        : (logprobEntries(choice, options.tokenizer) as JsonObject[])
+        : (logprobEntries(choice, options.tokenizer) as readonly object[] as readonly JsonObject[])
     items.push(messageItem(id, status, content, logprobs))
   }
   for (const [index, call] of toolCalls.entries())

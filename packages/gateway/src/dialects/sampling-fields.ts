@@ -22,6 +22,7 @@ export interface SamplingFields {
   readonly temperature?: number
   readonly topK?: number
   readonly topP?: number
+  readonly minP?: number
   readonly seed?: number
 }
 
@@ -30,11 +31,13 @@ export function samplingFields(body: Fields): SamplingFields {
   const temperature = body.number('temperature', 0, 2)
   const topP = body.number('top_p', 0, 1)
   const topK = body.integer('top_k', -1)
+  const minP = body.number('min_p', 0, 1)
   const seed = body.integer('seed', Number.MIN_SAFE_INTEGER)
   return {
     ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined || topP === 0 ? {} : { topP }),
+    ...(topP === undefined ? {} : { topP }),
     ...(topK === undefined || topK < 1 ? {} : { topK }),
+    ...(minP === undefined || minP === 0 ? {} : { minP }),
     ...(seed === undefined ? {} : { seed: seed >>> 0 }),
   }
 }
@@ -50,8 +53,6 @@ export function refuseBending(body: Fields): void {
   const bias = body.object('logit_bias')
   if (bias !== undefined && Object.keys(bias.value).length > 0)
     throw unsupportedParameter('logit_bias', 'logit_bias is not supported; leave it out')
-  if ((body.number('min_p', 0, 1) ?? 0) !== 0)
-    throw unsupportedParameter('min_p', 'min_p is not supported; leave it out')
 }
 
 /** The smaller of the limits that were given under these names. */
