@@ -63,10 +63,22 @@ describe('arguments', () => {
   test('E19, F14: a call whose arguments are no JSON object is not run, keeps its raw text, and the next call succeeds', async () => {
     const env = await envWith([echo])
     const error = "the arguments aren't a JSON object"
-    const bad = { id: 'bad', name: 'echo', rawArguments: '"{\\"zip\\":1}"', error }
-    const step = await env.step(calls(bad, call('echo', { zip: '1' })), stepContext())
-    expect(step.messages?.map(({ content }) => content)).toEqual([`error: ${error}`, '{"zip":"1"}'])
-    expect(step.calls?.[0]).toMatchObject({ arguments: '"{\\"zip\\":1}"', error })
+    const texts = ['"{\\"zip\\":1}"', '[1]', '3', '{"zip":']
+    const bad = texts.map((rawArguments, at) => ({
+      id: `bad${at}`,
+      name: 'echo',
+      rawArguments,
+      error,
+    }))
+    const step = await env.step(calls(...bad, call('echo', { zip: '1' })), stepContext())
+    expect(step.messages?.map(({ content }) => content)).toEqual([
+      ...texts.map(() => `error: ${error}`),
+      '{"zip":"1"}',
+    ])
+    expect(step.messages?.slice(0, 4)).toMatchObject(bad.map(({ id }) => ({ toolCallId: id })))
+    expect(step.calls?.slice(0, 4)).toMatchObject(texts.map((text) => ({ arguments: text, error })))
+    await env.end({ kind: 'completed' })
+    expect((await env.score(quiet())).metrics).toMatchObject({ tool_calls: 1, tool_errors: 4 })
   })
 
   test('E21, F10: a value that does not fit is told by name; the call is recorded and the episode goes on', async () => {
@@ -88,6 +100,42 @@ describe('arguments', () => {
       'argument "zip": Invalid input: expected string, received undefined',
     ])
     expect(step.calls?.[0]?.arguments).toEqual({ day: '2026-01-15', mode: 'rail' })
+  })
+
+  test('F15: an integer beyond 2^53 reaches the tool digit by digit; one that can’t be taken is told as what it is', async () => {
+    const find = defineTool({
+      name: 'find',
+      parameters: {
+        type: 'object',
+        properties: {
+          order: { type: 'integer', minimum: 1 },
+          among: { type: 'array', items: { type: ['integer', 'null'] } },
+        },
+      },
+      run: (args) => args,
+    })
+    const count = defineTool({
+      name: 'count',
+      parameters: z.object({ to: z.int() }),
+      run: (args) => args,
+    })
+    const env = await envWith([find, count])
+    const [order, below] = ['9007199254740993', '-9007199254740993']
+    const found = await answers(
+      env,
+      call('find', { order, among: [1, order] }),
+      call('find', { order: below }),
+      call('find', { order: '12' }),
+      call('find', { order, among: ['x'] }),
+      call('count', { to: order }),
+    )
+    expect(found).toEqual([
+      JSON.stringify({ order, among: [1, order] }),
+      'error: argument "order": must be >= 1',
+      'error: argument "order": must be integer',
+      'error: argument "among.0": must be integer,null',
+      'error: argument "to": the integer has more digits than this tool can take',
+    ])
   })
 
   test('F12: an argument that the tool does not have is told, with the nearest one', async () => {

@@ -101,6 +101,15 @@ describe('a chat with an endpoint', () => {
     expect(refusing.requests).toHaveLength(1)
   })
 
+  test.each(['https://me:sentinel@model.test/v1', 'https://model.test/v1?key=sentinel'])(
+    'F64: an address with a secret in it is refused, and not shown: %#',
+    (url) => {
+      const make = () => endpointChat({ url, model: 'small' })
+      expect(make).toThrow('url: an address without user, query or fragment')
+      expect(make).not.toThrow('sentinel')
+    },
+  )
+
   test('an answer of another shape is an error', async () => {
     const { chat } = endpoint(Response.json({ text: 'hello' }))
     await expect(chat.reply(messages, { signal: quiet() })).rejects.toThrow(/no chat completion/)

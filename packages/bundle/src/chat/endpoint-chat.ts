@@ -1,4 +1,4 @@
-import { type Clock, systemClock, textOf, TiltyardError } from '@tiltyard/core'
+import { type Clock, ConfigError, systemClock, textOf, TiltyardError } from '@tiltyard/core'
 import { z } from 'zod'
 
 import type { Chat, ChatMessage, ChatOptions } from './chat.ts'
@@ -35,6 +35,14 @@ export function endpointChat({
   fetch: send = fetch,
   clock = systemClock,
 }: EndpointChatOptions): Chat {
+  // Whatever fails to reach such an address tells all of it.
+  if (/\/\/[^/]*@|[?#]/.test(url))
+    throw new ConfigError('endpointChat', [
+      {
+        at: 'url',
+        message: 'an address without user, query or fragment; `apiKey` is for the key',
+      },
+    ])
   const target = `${url.replace(/\/+$/, '')}/chat/completions`
   const headers = {
     'content-type': 'application/json',

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import type { ToolDefinition } from '../author/tool.ts'
 import type { CheckedArguments, LoadedTool } from '../bundle.ts'
 import { pointerParts, valueAt } from '../universe/pointer.ts'
+import { isLongInteger, longIntegersAt, withNumbers } from './long-integers.ts'
 
 const toolName = /^[\w-]{1,64}$/
 
@@ -68,11 +69,16 @@ function zodCheck(schema: z.ZodType): (args: JsonObject) => Promise<CheckedArgum
     if (result.success) return { args: result.data as JsonObject }
     return {
       error: mistakesOf(result.error)
-        .map(({ at, message }) => complaint(at, message))
+        .map(({ at, message }) =>
+          complaint(at, isLongInteger(valueAt(args, at.split('.'))) ? BEYOND : message),
+        )
         .join('; '),
     }
   }
 }
+
+/** What a zod schema says of an integer that came as text would speak of text, which the model did not write. */
+const BEYOND = 'the integer has more digits than this tool can take'
 
 function schemaCheck(
   name: string,
@@ -91,12 +97,12 @@ function schemaCheck(
       { cause },
     )
   }
-  return (args) =>
-    Promise.resolve(
-      validate(args)
-        ? { args: structuredClone(args) }
-        : { error: (validate.errors ?? []).map(schemaComplaint).join('; ') },
-    )
+  return async (args) => {
+    if (validate(args)) return { args: structuredClone(args) }
+    const long = longIntegersAt(args, validate.errors ?? [])
+    if (long.length > 0 && validate(withNumbers(args, long))) return { args: structuredClone(args) }
+    return { error: (validate.errors ?? []).map(schemaComplaint).join('; ') }
+  }
 }
 
 /** A `$ref` that leads back to itself through nothing but references. */

@@ -22,6 +22,7 @@ import type { Bundle, LoadedTool } from '../bundle.ts'
 import type { UniverseState } from '../universe/universe.ts'
 import { bounded } from './bounded.ts'
 import { limitOutput } from './output-limit.ts'
+import { createRedaction, type Redaction } from './redaction.ts'
 
 /** What the calls of one episode act on. */
 export interface CallScope {
@@ -60,6 +61,7 @@ export interface Calls {
 /** Carries out the calls of an episode. */
 export function episodeCalls(scope: CallScope): Calls {
   const { bundle } = scope
+  const redaction = createRedaction(bundle.secrets)
   const counts = new Map<string, number>()
   const started: Promise<unknown>[] = []
   return {
@@ -68,7 +70,7 @@ export function episodeCalls(scope: CallScope): Calls {
       const jobs = calls.map((call) => async () => {
         const began = systemClock.now()
         const outcome = await carryOut(call)
-        return answer(bundle, call, outcome, systemClock.now() - began)
+        return answer(scope, call, redacted(outcome, redaction), systemClock.now() - began)
       })
       const carryOut = async (call: ToolCall): Promise<Outcome> => {
         if (!isRunnable(call)) return { error: call.error, uncounted: true }
@@ -134,9 +136,10 @@ export function episodeCalls(scope: CallScope): Calls {
         },
       )
       return { result: resultText(result) }
-    } catch (error: unknown) {
+    } catch (thrown: unknown) {
       if (context.signal.aborted) throw asError(context.signal.reason)
-      if (isToolError(error)) return { error: error.message, shown: error.shown }
+      if (isToolError(thrown)) return { error: thrown.message, shown: thrown.shown }
+      const error = redaction.error(thrown)
       scope.onToolError?.(error, { tool: name })
       if (tool.definition.fatal === true)
         throw new TiltyardError(
@@ -165,7 +168,13 @@ function unknownTool(bundle: Bundle, name: string, allowed: readonly string[]): 
   return bundle.unknownTool === undefined ? { error } : { error, shown: bundle.unknownTool(name) }
 }
 
-function answer(bundle: Bundle, call: ToolCall, outcome: Outcome, ms: number): Answer {
+function redacted(outcome: Outcome, { text }: Redaction): Outcome {
+  if ('result' in outcome) return { result: text(outcome.result) }
+  const { error, shown } = outcome
+  return { ...outcome, error: text(error), ...(shown === undefined ? {} : { shown: text(shown) }) }
+}
+
+function answer({ bundle }: CallScope, call: ToolCall, outcome: Outcome, ms: number): Answer {
   const result = 'error' in outcome ? (outcome.shown ?? `error: ${outcome.error}`) : outcome.result
   const args: JsonValue = isRunnable(call) ? call.arguments : call.rawArguments
   return {
