@@ -82,7 +82,12 @@ const anObject = z.custom<never>(
 )
 
 const schema = z.strictObject({
-  baseUrl: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
+  baseUrl: z
+    .url({ protocol: /^https?$/, error: 'expected an http or https address' })
+    .refine((url) => !/\/\/[^/]*@|[?#]/.test(url), {
+      message: 'an address without user, query or fragment; the key has an option of its own',
+    })
+    .optional(),
   apiKey: z.union([z.string(), aFunction], 'expected a key, or a function that gives one'),
   fetch: aFunction.optional(),
   dispatcher: anObject.optional(),

@@ -68,6 +68,15 @@ test.each(failing)(
   },
 )
 
+test.each(['https://me:tml-SENTINEL@x.test', 'https://x.test/api?token=tml-SENTINEL'])(
+  'F64: an address with a secret in it is refused, and not shown: %#',
+  (baseUrl) => {
+    const open = () => tinkerBackend({ baseUrl, apiKey: 'k' })
+    expect(open).toThrow('baseUrl: an address without user, query or fragment')
+    expect(open).not.toThrow('SENTINEL')
+  },
+)
+
 test('logs and errors hold no tokens of prompts or data', async () => {
   const output: unknown[] = []
   const log = (...line: unknown[]) => void output.push(line)

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util'
+
 import type { Env, JsonObject, TaskSource } from '@tiltyard/core'
 import { envCases, simulatedClock } from '@tiltyard/testkit'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -321,6 +323,22 @@ describe('against a server that misbehaves', () => {
     })
     await made.end({ kind: 'completed' })
     expect((await made.score(quiet())).scores['reward']).toEqual({ value: 1 })
+  })
+
+  test('F64: no secret of an address or a header is in what is told', async () => {
+    const headers = { authorization: 'Bearer SENTINEL' }
+    server = await scriptedServer(toolSchema, () => {})
+    const wrong: readonly OpenEnvSourceOptions[] = [
+      { url: 'http://me:SENTINEL@127.0.0.1:9', tasks, headers },
+      { url: 'http://127.0.0.1:9?token=SENTINEL', tasks, headers },
+      { url: `${server.url}/elsewhere?token=SENTINEL`, tasks, headers },
+      { url: `${server.url}?token=SENTINEL`, headers },
+    ]
+    for (const options of wrong) {
+      const error: unknown = await openenvSource(options).catch((reason: unknown) => reason)
+      expect(error).toMatchObject({ code: 'CONFIG' })
+      expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain('SENTINEL')
+    }
   })
 
   test('what is no OpenEnv server, lists no tasks, or is set up wrongly is an error before anything plays', async () => {

@@ -82,7 +82,11 @@ const aFunction = z.custom<() => void>(
 const task = z.strictObject({ id: z.string().min(1), reset: jsonObject })
 
 const schema = z.strictObject({
-  url: z.url({ protocol: /^(https?|wss?)$/, error: 'expected an http(s) or ws(s) address' }),
+  url: z
+    .url({ protocol: /^(https?|wss?)$/, error: 'expected an http(s) or ws(s) address' })
+    .refine((url) => !/\/\/[^/]*@/.test(url), {
+      message: 'an address without user and password; `headers` may hold an Authorization',
+    }),
   tasks: z.record(z.string(), z.array(task).min(1)).optional(),
   prompt: aFunction.optional(),
   reward: z.enum(['last', 'sum']).optional(),

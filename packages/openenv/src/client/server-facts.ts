@@ -75,6 +75,8 @@ async function ask<Schema extends z.ZodType>(
   body?: JsonObject,
 ): Promise<z.output<Schema>> {
   const route = routeOf(url, 'http', path)
+  // A query may hold a token.
+  const shown = `${route.origin}${route.pathname}`
   const refused = (message: string, cause?: unknown) =>
     new ConfigError('openenvSource', [{ at: 'url', message }], { cause })
   try {
@@ -90,16 +92,16 @@ async function ask<Schema extends z.ZodType>(
           signal,
         })
         if (!response.ok)
-          throw refused(`${route.href} answered ${response.status}; is it an OpenEnv server?`)
+          throw refused(`${shown} answered ${response.status}; is it an OpenEnv server?`)
         const checked = schema.safeParse(await response.json())
         if (!checked.success)
-          throw refused(`${route.href} answered what no OpenEnv server does`, checked.error)
+          throw refused(`${shown} answered what no OpenEnv server does`, checked.error)
         return checked.data
       },
       { waitingFor: `an answer of ${route.host}`, milliseconds: connectMs + messageMs, clock },
     )
   } catch (error) {
     if (TiltyardError.is(error)) throw error
-    throw refused(`${route.href} can't be reached`, error)
+    throw refused(`${shown} can't be reached`, error)
   }
 }
