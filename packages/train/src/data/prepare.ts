@@ -60,7 +60,10 @@ export function judgeGroup(group: PlayedGroup, options: JudgeOptions = {}): Judg
   const members = group.episodes.filter(isMember)
   const rewards = members.map(({ reward }) => (isRewarded(reward) ? reward.reward : 0))
   const needsOthers = (options.baseline ?? 'mean') !== 'none' || options.scale === 'std'
-  const untrained = reasonAgainst(rewards, needsOthers, options.keepConstantGroups === true)
+  const untrained =
+    members.length === 0
+      ? sharedFault([...faults.values()])
+      : reasonAgainst(rewards, needsOthers, options.keepConstantGroups === true)
   const advantages = groupAdvantages(rewards, options)
   const verdicts = group.episodes.map((episode): Verdict => {
     const reason = faults.get(episode) ?? untrained
@@ -76,10 +79,15 @@ function reasonAgainst(
   needsOthers: boolean,
   keepConstant: boolean,
 ): Untrained | undefined {
-  if (rewards.length === 0) return 'unscored'
   if (keepConstant || !needsOthers) return undefined
   if (rewards.length === 1) return 'alone'
   return isConstant(rewards) ? 'constant' : undefined
+}
+
+/** Why a group has no member: what keeps all of its episodes out, if it is one thing. */
+function sharedFault(faults: readonly (string | undefined)[]): string {
+  const [first = 'unscored', ...others] = new Set(faults)
+  return others.length === 0 ? first : 'no_tokens'
 }
 
 /** What keeps an episode out of training, whatever its siblings did. */

@@ -16,6 +16,8 @@ export interface Timing {
   readonly sampling: BusyMeter
   /** At least one learner call waits for its answer. */
   readonly learning: BusyMeter
+  /** Something came after the end of its episode, and was ignored. */
+  readonly late: () => void
   /** Times of a step, from the end of the one before. */
   take(work: {
     readonly groupSeconds: readonly number[]
@@ -33,17 +35,23 @@ export function createTiming(clock: Clock): Timing {
   // Under a simulated clock there is no lag, and a timer that never ends would hide a run that is stuck.
   const lag = clock === systemClock ? createLagMeter(clock) : undefined
   let since = clock.now()
+  let tooLate = 0
   return {
     spans,
     sampling,
     learning,
+    late() {
+      tooLate += 1
+    },
     take({ groupSeconds, sampledTokens, trainedTokens, slotsPeak }) {
       const now = clock.now()
       const seconds = (now - since) / 1000
       since = now
       const samplingSeconds = sampling.take()
       const learningSeconds = learning.take()
-      const late = lag?.take()
+      const lags = lag?.take()
+      const ignored = tooLate
+      tooLate = 0
       return {
         seconds,
         metrics: {
@@ -57,7 +65,8 @@ export function createTiming(clock: Clock): Timing {
           ...rate('rate/sampled_tokens', sampledTokens, samplingSeconds),
           ...rate('rate/trained_tokens', trainedTokens, learningSeconds),
           'slots/peak': slotsPeak,
-          ...(late === undefined ? {} : { 'lag/max_ms': late.max, 'lag/mean_ms': late.mean }),
+          'late/ignored': ignored,
+          ...(lags === undefined ? {} : { 'lag/max_ms': lags.max, 'lag/mean_ms': lags.mean }),
         },
       }
     },

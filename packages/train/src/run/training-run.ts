@@ -146,7 +146,7 @@ async function openTraining(
 
   const timing = createTiming(clock)
   ending.closes(async () => timing.stop())
-  const rollout = rolloutOptions(config, session)
+  const rollout = rolloutOptions(config, session, timing.late)
   const evaluations = createEvaluations({
     evaluations: config.evaluations ?? [],
     evalEvery: config.evalEvery ?? DEFAULT_EVERY,

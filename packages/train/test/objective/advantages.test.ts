@@ -103,6 +103,16 @@ describe('a group on its way to training', () => {
     expect(verdicts(judgeGroup(group, { keepConstantGroups: true }))).toEqual(['no_tokens', 0, 0])
   })
 
+  test('F34: a group of which nothing may train is left out, with the reason', () => {
+    const silent = (reward: number) => ({
+      reward,
+      replies: [playedReply([1], [2], [-1], { trained: false })],
+    })
+    const judged = judgeGroup(playedGroup([silent(1), silent(0)]))
+    expect(verdicts(judged)).toEqual(['no_tokens', 'no_tokens'])
+    expect(judged.untrained).toBe('no_tokens')
+  })
+
   test('statement 47: with withoutTokens "keep" the reward of an episode that sampled nothing counts for the mean', () => {
     const overflow = { reward: -0.1, replies: [] }
     const judged = judgeGroup(playedGroup([overflow, { reward: 0.7 }]), { withoutTokens: 'keep' })
@@ -118,13 +128,30 @@ describe('a group on its way to training', () => {
     )
   })
 
-  test('F31: advantages go by the group, whatever the prompts are and in whatever order groups come', () => {
-    const members = [1, 0, 0].map((reward, path) => ({
+  test('F31: advantages go by the group, whatever the prompts are, in whatever order members come, with one of them lost', () => {
+    const members = [1, 0, 0].map((reward, member) => ({
+      member,
       reward,
-      replies: [playedReply([11 + path], [2])],
+      replies: [playedReply([11 + member, 90 + member], [2])],
     }))
-    const group = playedGroup(members, { size: 4 })
-    expect(verdicts(judgeGroup(group))).toEqual(close([0.6666667, -0.3333333, -0.3333333]))
+    const other = [5, 0, 1, 0].map((reward, member) => ({ member, reward }))
+    for (const order of [
+      [0, 1, 2],
+      [2, 0, 1],
+      [1, 2, 0],
+    ]) {
+      const shuffled = playedGroup(
+        order.map((member) => members[member]!),
+        { size: 4, group: 1 },
+      )
+      const found = [playedGroup(other, { group: 0 }), shuffled].map((group) => judgeGroup(group))
+      const byMember = new Map(
+        order.map((member, place) => [member, verdicts(found[1]!)[place]] as const),
+      )
+      expect([0, 1, 2].map((member) => byMember.get(member))).toEqual(
+        close([0.6666667, -0.3333333, -0.3333333]),
+      )
+    }
   })
 
   test('F2: an episode whose ids and log-probabilities differ in number is refused by name', () => {

@@ -37,6 +37,15 @@ describe('calls that are sent back to back', () => {
     },
   )
 
+  test('F33: an episode makes one optimizer step, as one datum and as three', async () => {
+    for (const data of [[datum(1, 2, 3)], [datum(1), datum(2), datum(3)]]) {
+      const learner = await learnerOf()
+      const issued = issueUpdate(learner, data, options)
+      await issued.settled
+      expect([issued.updates, learner.steps]).toEqual([1, 1])
+    }
+  })
+
   test('the learner goes on with the next data when its caller does', async () => {
     const learner = await learnerOf()
     await expect(issueUpdate(learner, [datum(99)], options).settled).rejects.toThrow('id 99')
