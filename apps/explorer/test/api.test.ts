@@ -77,6 +77,21 @@ describe('runs', () => {
     ])
   })
 
+  test('F68: a damaged run is listed with its damage, beside those that are whole', async () => {
+    const damage = 'desk/claims/0001.json: unreadable claim'
+    const damaged: RunIndex = {
+      ...index,
+      async *runs() {
+        for await (const run of index.runs()) yield run.name === 'desk' ? { ...run, damage } : run
+      },
+    }
+    const { runs } = await explorer(damaged).ask('runs', {}, answers.runsAnswer)
+    expect(runs.map((run) => [run.name, run.damage])).toEqual([
+      ['a/../b', undefined],
+      ['desk', damage],
+    ])
+  })
+
   test('one run tells its record, what was measured where, checkpoints and failures', async () => {
     const run = await ask('run', { run: 'desk' }, answers.runAnswer)
     expect(run.record.config).toEqual({ model: 'small' })

@@ -1,4 +1,4 @@
-import { type Message, type Step, type UserMessage } from '@tiltyard/core'
+import { type Message, type Renderer, type Step, type UserMessage } from '@tiltyard/core'
 import {
   answerCalls,
   charIds,
@@ -180,16 +180,26 @@ describe('turns', () => {
     expect(episode.metrics['turns']).toBe(2)
   })
 
-  test('E13: a turn with other tools is rendered with them, and they type its calls', async () => {
+  test('E13, F9: a turn with other tools is rendered with them, and they type its calls', async () => {
     const sampler = scriptedSampler(['first', 'second'])
+    const plain = charRenderer()
+    const typing: string[][] = []
+    const renderer: Renderer = {
+      ...plain,
+      parse(ids, context) {
+        typing.push(context.tools.map(({ name }) => name))
+        return plain.parse(ids, context)
+      },
+    }
     const turns: readonly Step[] = [
       { done: false, messages: [user('And now?')], turn: { tools: charTools('find') } },
       { done: true },
     ]
     const { episode } = await playOne(
       { observation: withTool(10), step: (_, __, index) => turns[index]! },
-      { sampler },
+      { sampler, renderer },
     )
+    expect(typing).toEqual([['look'], ['find']])
     expect(promptText(sampler.requests[1]!)).toContain('"find"')
     expect(promptText(sampler.requests[1]!)).not.toContain('"look"')
     expect(episode.replies[1]?.restart).toBe('the tools changed')
