@@ -13,6 +13,7 @@ import {
   memoryRunIndex,
   scriptedEnv,
   scriptedPlan,
+  scriptedSampler,
   type MemoryRunIndex,
   type ScriptedEnvOptions,
 } from '@tiltyard/testkit'
@@ -115,6 +116,18 @@ test('an episode is recorded with what was said, done, sampled and scored', asyn
   ])
   expect(score).toMatchObject({ scores: { score: { value: 1 } }, reward: { reward: 1 } })
   expect(failures).toEqual([])
+})
+
+test('F37: each reply is recorded with what it was sampled with', async () => {
+  const sampling = { temperature: 0.7, topK: 5, topP: 0.9 }
+  const policy = {
+    sampler: scriptedSampler(['⟦look {}⟧', 'done']),
+    renderer: charRenderer(),
+    sampling,
+  }
+  const index = await recorded(1, {}, { policy })
+  const { episode } = await index.episode('run', key)
+  expect(episode?.replies).toMatchObject([sampling, sampling])
 })
 
 test('E17: a reply is in the record before any of its calls runs', async () => {
