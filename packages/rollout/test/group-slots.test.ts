@@ -1,14 +1,19 @@
+import { endName, type UserMessage } from '@tiltyard/core'
 import {
   scriptedEnv,
   scriptedPlan,
   scriptedSampler,
   simulatedClock,
   slowSampler,
+  type ScriptedEnv,
+  type SimulatedClock,
 } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
 import { cookbookReward, createSlots, playBatch } from '../src/index.ts'
-import { play, rewardsOf, rollout } from './support/play.ts'
+import { answerOf, play, promptOf, rewardsOf, rollout } from './support/play.ts'
+
+const user = (content: string): UserMessage => ({ role: 'user', content })
 
 describe('slots', () => {
   test('statement 22, E2: a group whose members are all cut ends, scored, within its slots', async () => {
@@ -52,6 +57,72 @@ describe('slots', () => {
       expect(half.episodes.map(({ end }) => end.kind)).toEqual(
         Array.from({ length: size }, (_, member) => (member < size / 2 ? 'cut' : 'completed')),
       )
+    },
+  )
+
+  const ways: readonly (readonly [end: string, env: (clock: SimulatedClock) => ScriptedEnv])[] = [
+    ['completed', () => scriptedEnv()],
+    ['reply_tokens', () => scriptedEnv({ observation: { messages: [user('at length')] } })],
+    [
+      'context_window',
+      () => scriptedEnv({ observation: { messages: [user('call a tool')] }, step: answerOf(200) }),
+    ],
+    ['context_window', () => scriptedEnv({ observation: promptOf(150) })],
+    [
+      'episode_time',
+      (clock) =>
+        scriptedEnv({
+          async step(_, { signal }) {
+            await clock.sleep(60_000, signal)
+            return { done: true }
+          },
+        }),
+    ],
+    ['failed: tool', () => scriptedEnv({ step: () => Promise.reject(new Error('no shop')) })],
+    ['failed: start', () => scriptedEnv({ onStart: () => Promise.reject(new Error('no door')) })],
+    ['unscored', () => scriptedEnv({ score: () => Promise.reject(new Error('no scale')) })],
+  ]
+
+  test.each([
+    [1, 2],
+    [1, 4],
+    [2, 4],
+    [2, 8],
+    [8, 16],
+    [8, 32],
+  ])(
+    'E2, E3: with %d slots a group of %d ends whatever ends its members, and every slot is free',
+    async (slotCount, size) => {
+      const clock = simulatedClock()
+      const slots = createSlots(slotCount)
+      const replies = ({ text }: { readonly text: string }) => {
+        if (text.includes('call a tool')) return '⟦look {}⟧'
+        return text.includes('at length') ? 'x'.repeat(30) : 'ok'
+      }
+      const group = await play(
+        scriptedPlan(size, (_, __, opened) => ways[opened % ways.length]![1](clock)),
+        {
+          clock,
+          slots,
+          replies,
+          failures: { kind: 'minGroup', atLeast: 1 },
+          limits: { replyTokens: 20, contextWindow: 100, episodeMs: 1_000 },
+        },
+      )
+      const ended = new Map(
+        group.episodes.map(({ key, end, outcome }) => [
+          key.member,
+          outcome === undefined ? 'unscored' : endName(end),
+        ]),
+      )
+      for (const { key, phase } of group.failures)
+        if (phase !== 'score') ended.set(key.member, `failed: ${phase}`)
+      const members = Array.from({ length: size }, (_, member) => member)
+      expect(members.map((member) => ended.get(member))).toEqual(
+        members.map((member) => ways[member % ways.length]![0]),
+      )
+      expect(slots).toMatchObject({ peak: slotCount, inUse: 0, waiting: 0 })
+      expect(clock.sleeping).toBe(0)
     },
   )
 
