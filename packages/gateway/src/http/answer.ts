@@ -20,6 +20,11 @@ export function toResponse({ status, headers, body }: Answer, signal: AbortSigna
   return new Response(typeof body === 'string' ? body : toStream(body, signal), { status, headers })
 }
 
+/** An agent in this process may print what it catches; what the policy's service said of its credentials is not for it. */
+function withoutCause({ name, message }: Error): Error {
+  return Object.assign(new Error(message), { name })
+}
+
 function toStream(pieces: Pieces, signal: AbortSignal): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let leave: (() => void) | undefined
@@ -46,7 +51,7 @@ function toStream(pieces: Pieces, signal: AbortSignal): ReadableStream<Uint8Arra
           }
           controller.close()
         } catch (error) {
-          if (!signal.aborted) controller.error(error)
+          if (!signal.aborted) controller.error(withoutCause(asError(error)))
         }
         over()
       },
