@@ -96,6 +96,18 @@ test('a command that ends with another exit code has failed', async () => {
   expect(JSON.stringify(end)).toContain('exit code 3')
 })
 
+test('a command has ended although a server that it started goes on complaining', async () => {
+  const sleeper = JSON.stringify('setInterval(() => {}, 1000)')
+  const program = `
+    import { spawn } from 'node:child_process'
+    const stdio = ['ignore', 'ignore', 'inherit']
+    spawn(process.execPath, ['--eval', ${sleeper}], { stdio }).unref()
+    process.exit(0)`
+  const source = agentSource({ gateway, agent: node(program, 0), tasks: [{ id: 'a' }] })
+  const { end } = await playFirst(source, byteSampler(['x']))
+  expect(end).toEqual({ kind: 'completed' })
+})
+
 test('§18.4 what a failed command complained of is told, without a key or a part of one', async () => {
   const program = `
     const key = process.env.OPENAI_API_KEY

@@ -1,7 +1,7 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import type { Readable } from 'node:stream'
+import { spawn, type ChildProcess, type ChildProcessByStdio } from 'node:child_process'
+import { finished, type Readable, type Writable } from 'node:stream'
 
-import { systemClock, TiltyardError, type Clock } from '@tiltyard/core'
+import { after, systemClock, TiltyardError, type Clock } from '@tiltyard/core'
 
 import { randomId } from '../keys.ts'
 import { orAborted } from '../waiting.ts'
@@ -70,7 +70,7 @@ export function commandAgent(options: CommandOptions): Agent {
       const complained = () => withoutKey(complaints(), attempt.key)
       child.stdin.on('error', () => {})
       child.stdin.end(JSON.stringify(task))
-      await orAborted(exitOf(child, program, complained), signal)
+      await orAborted(exitOf(child, program, clock, complained), signal)
       return { output: output() }
     },
 
@@ -85,23 +85,39 @@ export function commandAgent(options: CommandOptions): Agent {
 
 /** What is kept of a failed command's standard error. */
 const MAX_COMPLAINT_BYTES = 1_500
+/** How long a failed command's standard error is read on, if something that it left running keeps it open. */
+const COMPLAINT_MS = 1_000
 
 /** At the start of a text that is the end of another there may be the end of a key, too. */
 function withoutKey(text: string, key: string): string {
   const shown = text.replaceAll(key, '[key]')
-  return (text.length < MAX_COMPLAINT_BYTES - key.length ? shown : shown.slice(key.length)).trim()
+  return (Buffer.byteLength(text) < MAX_COMPLAINT_BYTES ? shown : shown.slice(key.length)).trim()
 }
 
-function exitOf(child: ChildProcess, program: string, complaints: () => string): Promise<void> {
+function exitOf(
+  child: ChildProcessByStdio<Writable, Readable, Readable>,
+  program: string,
+  clock: Clock,
+  complaints: () => string,
+): Promise<void> {
   const failed = (why: string, cause?: unknown) =>
     new TiltyardError('AGENT', `${program} ${why}`, cause === undefined ? {} : { cause })
   const exited = new Promise<void>((resolve, reject) => {
     child.once('error', (error) => reject(failed('could not be started', error)))
-    child.once('close', (code, signal) => {
-      if (code === 0) return resolve()
+    child.once('exit', (code, signal) => {
       const how = code === null ? `was ended by ${signal}` : `ended with exit code ${code}`
-      const said = complaints()
-      reject(failed(said === '' ? how : `${how}; the end of its standard error: ${said}`))
+      const fail = () => {
+        const said = complaints()
+        reject(failed(said === '' ? how : `${how}; the end of its standard error: ${said}`))
+      }
+      finished(child.stdout, () => {
+        if (code === 0) return resolve()
+        const callOff = after(clock, COMPLAINT_MS, fail)
+        finished(child.stderr, () => {
+          callOff()
+          fail()
+        })
+      })
     })
   })
   exited.catch(() => {})
