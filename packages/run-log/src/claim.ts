@@ -70,7 +70,14 @@ async function nextWriter(
     )
   }
   if (state === undefined) throw await notFound()
-  const newest = state.claims.writers.at(-1)?.epoch ?? 0
+  const newest = state.claims.writers.at(-1)?.epoch
+  if (newest === undefined)
+    throw new StateError(
+      `run "${record.name}" has lost its claims and can't go on; give it another name`,
+      {
+        details: { run: record.name },
+      },
+    )
   if (expect === 'resume') {
     if (state.alive && !takeOver) throw beingWritten(record.name, state)
     return { epoch: newest + 1, number: 0 }

@@ -26,11 +26,13 @@ export async function readRunState(
   blobs: BlobStore,
   folder: string,
 ): Promise<RunState | undefined> {
-  const [claims, logParts] = await Promise.all([
+  const [found, logParts] = await Promise.all([
     readClaims(blobs, folder),
     listParts(blobs, `${folder}/log`),
   ])
-  if (claims.writers.length === 0) return undefined
+  const isLost = found.writers.length === 0
+  if (isLost && logParts.length === 0) return undefined
+  const claims = isLost ? { ...found, damage: [lostClaims(folder)] } : found
   const newest = claims.writers.at(-1)?.epoch
   const owner = claims.readable.find(({ epoch, number }) => epoch === newest && number === 0)
   if (owner === undefined) {
@@ -50,6 +52,14 @@ export async function readRunState(
     signAge,
     step: mark?.step ?? owner.step,
     logParts,
+  }
+}
+
+/** A log without any claim is what is left of a run; nobody should look for it in vain. */
+function lostClaims(folder: string): Claims['damage'][number] {
+  return {
+    where: `${folder}/claims`,
+    what: 'no claim is there, and without one nothing can be read',
   }
 }
 

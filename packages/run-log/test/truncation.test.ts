@@ -126,7 +126,27 @@ test.each([
   },
 )
 
-test('F68: a cut, missing or foreign claim damages its run alone', async () => {
+test('F68: a run whose claims are lost is listed with what is wrong, not passed over', async () => {
+  const blobs = new Map(await wholeRun(true))
+  const claim = [...blobs.keys()].find((name) => name.includes('/claims/'))!
+  blobs.delete(claim)
+  const index = indexOver(memoryBlobs(true, blobs))
+  const damage = 'one/claims: no claim is there, and without one nothing can be read'
+  expect(await all(index.runs())).toEqual([{ name: 'one', status: 'interrupted', damage }])
+  await expect(index.run('one')).rejects.toSatisfy(
+    (error) => TiltyardError.is(error, 'DATA') && error.message.includes(damage),
+  )
+  for (const [wanted, why] of [
+    ['new', 'exists'],
+    ['resume', 'has lost its claims'],
+  ] as const)
+    await expect(index.claim(runRecord(), { expect: wanted })).rejects.toThrow(why)
+  // A folder without a log is no run.
+  for (const name of blobs.keys()) if (name.includes('/log/')) blobs.delete(name)
+  expect(await all(index.runs())).toEqual([])
+})
+
+test('F68: a cut or foreign claim damages its run alone', async () => {
   const whole = await wholeRun(true)
   const claim = [...whole.keys()].find((name) => name.includes('/claims/'))!
   const healthy = [...(await wholeRun(true))].map(
