@@ -27,7 +27,7 @@ const { values } = parseArgs({
     'cpu-time': { type: 'boolean', default: false },
     stub: { type: 'string' },
     proxy: { type: 'string' },
-    serve: { type: 'boolean', default: false },
+    serve: { type: 'string' },
   },
 })
 const milliseconds = Number(values.seconds) * 1_000
@@ -81,8 +81,8 @@ function now(): number {
   return (user + system) / 1_000
 }
 
-function body(stream: boolean): string {
-  const messages = [{ role: 'user', content: `${calls} ${words}` }]
+function body(stream: boolean, number: number): string {
+  const messages = [{ role: 'user', content: `${number} ${words}` }]
   return JSON.stringify({ model: 'policy', messages, ...(stream ? { stream } : {}) })
 }
 
@@ -90,34 +90,41 @@ function body(stream: boolean): string {
 async function load(
   { name, origin, path, stream = false }: Load,
   connections: number,
+  isShown = true,
 ): Promise<void> {
   const pool = new Pool(origin, { connections })
   const times: number[] = []
-  const until = now() + milliseconds
   const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-bench' }
   const open = origin === values.proxy ? headers : { 'content-type': 'application/json' }
-  const client = async () => {
-    while (now() < until) {
-      const began = now()
-      const request = body(stream)
-      const answer = await pool.request({
-        method: 'POST',
-        path: path(calls++),
-        body: request,
-        headers: open,
-      })
-      const text = await answer.body.text()
-      if (answer.statusCode !== 200)
-        throw new Error(`${name}: ${answer.statusCode} ${text.slice(0, 200)}`)
-      times.push(now() - began)
-    }
+  const call = async () => {
+    const answer = await pool.request({
+      method: 'POST',
+      path: path(calls),
+      body: body(stream, calls++),
+      headers: open,
+    })
+    const text = await answer.body.text()
+    if (answer.statusCode !== 200)
+      throw new Error(`${name}: ${answer.statusCode} ${text.slice(0, 200)}`)
   }
+  const clients = (each: () => Promise<void>) =>
+    Promise.all(Array.from({ length: connections }, each))
+  // Connections are open before the clock starts: a server under load takes in few new ones at a time.
+  await clients(call)
   const began = now()
-  await Promise.all(Array.from({ length: connections }, client))
+  const until = began + milliseconds
+  await clients(async () => {
+    while (now() < until) {
+      const start = now()
+      await call()
+      times.push(now() - start)
+    }
+  })
   const seconds = (now() - began) / 1_000
   await pool.close()
   times.sort((a, b) => a - b)
   const quantile = (share: number) => times[Math.floor((times.length - 1) * share)]!.toFixed(1)
+  if (!isShown) return
   console.log(
     `${name}${stream ? ', streaming' : ''}, ${connections} connections: ${Math.round(times.length / seconds)} calls/s, p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms`,
   )
@@ -127,8 +134,8 @@ function attemptPath(call: number): string {
   return `/r/${Math.floor(call / CALLS_PER_ATTEMPT) % ATTEMPTS}/a/0/v1/chat/completions`
 }
 
-/** The server side, and where it is reached. */
-async function serveAll(): Promise<Served> {
+/** Opens a gateway; gives its origin. */
+async function serveTheGateway(): Promise<string> {
   const gateway = createGateway({ requireKey: false, maxConcurrentCalls: 1_024 })
   const attempts: Attempt[] = []
   const open = (at: number) => {
@@ -145,18 +152,20 @@ async function serveAll(): Promise<Served> {
   }
   for (let at = 0; at < ATTEMPTS; at += 1) open(at)
   await serveGateway(gateway)
-  return { gateway: gateway.origin, echo: `http://127.0.0.1:${await serveFixed(0)}` }
+  return gateway.origin
 }
 
-interface Served {
-  readonly gateway: string
-  readonly echo: string
+type Server = 'gateway' | 'echo'
+
+async function serveHere(server: Server): Promise<string> {
+  return server === 'gateway' ? serveTheGateway() : `http://127.0.0.1:${await serveFixed(0)}`
 }
 
-/** The server side in a process of its own. */
-async function serveApart(): Promise<void> {
-  process.on('disconnect', () => process.exit(0))
-  process.send?.(await serveAll())
+/** A server in a process of its own, as long as this one lives. */
+async function serveApart(server: Server): Promise<string> {
+  const child = fork(fileURLToPath(import.meta.url), ['--serve', server])
+  const [origin] = (await once(child, 'message')) as [string]
+  return origin
 }
 
 async function serveFixed(port: number): Promise<number> {
@@ -184,7 +193,7 @@ async function inProcess(): Promise<void> {
         await attempt.close()
         attempt = gateway.open({ rollout: `r${turn}`, policy, record })
       }
-      await (await post(gateway, attempt.path, attempt.key, body(stream))).text()
+      await (await post(gateway, attempt.path, attempt.key, body(stream, calls))).text()
       calls += 1
       done += 1
       if (turn !== 2_000) continue
@@ -242,12 +251,19 @@ async function main(): Promise<void> {
     return
   }
   await inProcess()
-  const child = values['cpu-time'] ? undefined : fork(fileURLToPath(import.meta.url), ['--serve'])
-  const [served] =
-    child === undefined ? [await serveAll()] : ((await once(child, 'message')) as [Served])
-  const gateway: Load = { name: 'gateway', origin: served.gateway, path: attemptPath }
-  const echo: Load = { name: 'echo', origin: served.echo, path: () => '/v1/chat/completions' }
-  await load(gateway, 32)
+  const serve = values['cpu-time'] ? serveHere : serveApart
+  const gateway: Load = {
+    name: 'gateway',
+    origin: await serve('gateway'),
+    path: attemptPath,
+  }
+  const echo: Load = {
+    name: 'echo',
+    origin: await serve('echo'),
+    path: () => '/v1/chat/completions',
+  }
+  // What comes first is slow everywhere: nothing is compiled yet.
+  for (const each of [echo, gateway]) await load(each, 32, false)
   for (const connections of [1, 32, 512]) {
     await load(echo, connections)
     await load(gateway, connections)
@@ -258,11 +274,12 @@ async function main(): Promise<void> {
       connections,
     )
   }
-  child?.disconnect()
 }
 
-if (values.serve) await serveApart()
-else if (values.memory) await memory()
+if (values.serve !== undefined) {
+  process.on('disconnect', () => process.exit(0))
+  process.send?.(await serveHere(values.serve as Server))
+} else if (values.memory) await memory()
 else {
   await main()
   process.exit(0)

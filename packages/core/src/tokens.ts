@@ -24,7 +24,7 @@ export interface RenderedPrompt {
   /** Positions, those of images included. */
   readonly length: number
   readonly parent: RenderedPrompt | undefined
-  /** What this handle adds to its parent. */
+  /** What this handle adds to its parent, adjacent token chunks merged. */
   readonly added: readonly PromptChunk[]
   /** The whole prompt with adjacent token chunks merged. Work grows with the length; not for every turn. */
   chunks(): readonly PromptChunk[]
@@ -42,17 +42,17 @@ export function chunksLength(chunks: readonly PromptChunk[]): number {
   return chunks.reduce((sum, chunk) => sum + chunkLength(chunk), 0)
 }
 
-/** A prompt that adds `added` to `parent` (or begins with it). Empty token chunks are left out. */
+/** A prompt that adds `added` to `parent` (or begins with it). Adjacent token chunks are merged, empty ones left out. */
 export function createPrompt(
   added: readonly PromptChunk[],
   parent?: RenderedPrompt,
 ): RenderedPrompt {
-  const kept = added.filter((chunk) => chunkLength(chunk) > 0)
-  // One function for all prompts: there is a prompt for each reply of a run.
+  // There is a prompt for each reply of a run: it holds one array where it can, and one function serves all.
+  const merged = mergeChunks(added)
   return {
-    length: (parent?.length ?? 0) + chunksLength(kept),
+    length: (parent?.length ?? 0) + chunksLength(merged),
     parent,
-    added: kept,
+    added: merged,
     chunks: wholeOf,
   }
 }

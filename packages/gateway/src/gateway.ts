@@ -19,6 +19,7 @@ import {
   routeNotFound,
 } from './errors.ts'
 import { toResponse, type Answer } from './http/answer.ts'
+import { caller, type Client } from './http/client.ts'
 import { infer, type InferenceServices } from './http/inference.ts'
 import { pageRoutes } from './http/page.ts'
 import { takeEnd, takeReward } from './http/rollout-routes.ts'
@@ -44,8 +45,8 @@ export interface GatewayCounts {
 export interface Gateway {
   /** A standard fetch: hand it to a client in this process, and no socket is needed. Any origin will do. */
   readonly fetch: typeof fetch
-  /** For servers: as `fetch`, but a reply comes as what to write. Aborts of the request's signal are those of its client. */
-  answer(request: Request): Promise<Response | Answer>
+  /** For servers: as `fetch`, but a reply comes as what to write. Without a client, the request's signal tells when it goes. */
+  answer(request: Request, client?: Client): Promise<Response | Answer>
   /** Where clients reach it: the server's address, or one for `fetch` alone. Without `/v1`. */
   origin: string
   /** Moves an alias to a policy. Calls under way, and pinned attempts, keep what they have; `released` tells when none is left. */
@@ -179,11 +180,14 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
   app.onError(refuse)
 
   /** Calls don't go through the router: it would cost them more than finding their route does. */
-  const answer = async (request: Request): Promise<Response | Answer> => {
+  const answer = async (
+    request: Request,
+    client = caller(request.signal),
+  ): Promise<Response | Answer> => {
     const place = placeOf(pathOf(request.url))
     if (request.method !== 'POST' || !inferenceRoutes.has(place.route)) return app.fetch(request)
     try {
-      return await infer(identify(request, place), place, request, services)
+      return await infer(identify(request, place), place, request, client, services)
     } catch (error) {
       return refuse(error)
     }

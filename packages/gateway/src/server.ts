@@ -1,9 +1,14 @@
-import { serve, type HttpBindings, type Http2Bindings } from '@hono/node-server'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { createAdaptorServer, type HttpBindings, type Http2Bindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { ConfigError } from '@tiltyard/core'
 
 import type { Gateway } from './gateway.ts'
 import type { Answer } from './http/answer.ts'
+import type { Client } from './http/client.ts'
 import { isLoopback } from './identity.ts'
 
 export interface ServeOptions {
@@ -25,6 +30,8 @@ export interface GatewayServer {
 
 /** How long a connection stays open between requests. Agents pause for tools; a connection that ends as they go on costs them a call. */
 const IDLE_MS = 75_000
+/** Agents connect in bursts, a whole batch of episodes at once. Beyond this many at a time the system lets some wait for seconds. */
+const MAX_CONNECTING = 4_096
 
 /**
  * Opens a socket for a gateway and sets its origin.
@@ -41,27 +48,22 @@ export async function serveGateway(
         message: `"${host}" is reached by others, and this gateway asks for no key; listen on 127.0.0.1, or set requireKey and serving.key`,
       },
     ])
-  const answer = async (request: Request, { outgoing }: HttpBindings | Http2Bindings) => {
-    const given = await gateway.answer(request)
+  const answer = async (request: Request, bindings: HttpBindings | Http2Bindings) => {
+    const outgoing = bindings.outgoing as HttpBindings['outgoing']
+    const given = await gateway.answer(request, clientOf(outgoing))
     if (given instanceof Response) return given
-    await write(given, outgoing as HttpBindings['outgoing'])
+    await write(given, outgoing)
     return RESPONSE_ALREADY_SENT
   }
-  const { server, bound } = await new Promise<{ server: ReturnType<typeof serve>; bound: number }>(
-    (resolve, reject) => {
-      const made = serve(
-        {
-          fetch: answer,
-          hostname: host,
-          port,
-          overrideGlobalObjects: false,
-          serverOptions: { keepAliveTimeout: IDLE_MS },
-        },
-        (info) => resolve({ server: made, bound: info.port }),
-      )
-      made.once('error', reject)
-    },
-  )
+  const server = createAdaptorServer({
+    fetch: answer,
+    hostname: host,
+    overrideGlobalObjects: false,
+    serverOptions: { keepAliveTimeout: IDLE_MS },
+  }) as Server
+  server.listen({ host, port, backlog: MAX_CONNECTING })
+  await once(server, 'listening')
+  const bound = (server.address() as AddressInfo).port
   const shown = host.includes(':') ? `[${host}]` : host
   gateway.origin = advertise ?? `http://${shown}:${bound}`
   return {
@@ -70,8 +72,24 @@ export async function serveGateway(
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
-        if ('closeAllConnections' in server) server.closeAllConnections()
+        server.closeAllConnections()
       }),
+  }
+}
+
+/** A client is gone when its connection closes before the whole answer is on its way. */
+function clientOf(outgoing: HttpBindings['outgoing']): Client {
+  return {
+    get gone() {
+      return outgoing.destroyed && !outgoing.writableFinished
+    },
+    onGone(listener) {
+      const closed = () => {
+        if (!outgoing.writableFinished) listener()
+      }
+      outgoing.once('close', closed)
+      return () => outgoing.off('close', closed)
+    },
   }
 }
 

@@ -37,6 +37,7 @@ export function unlessQuiet<T>(
 ): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const callOff = after(clock, milliseconds, () => resolve(undefined))
-    promise.finally(callOff).then(resolve, reject)
+    promise.then(resolve, reject)
+    promise.then(callOff, callOff)
   })
 }

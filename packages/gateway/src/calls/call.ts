@@ -1,10 +1,4 @@
-import {
-  asError,
-  TiltyardError,
-  withDeadline,
-  type RenderedPrompt,
-  type Sample,
-} from '@tiltyard/core'
+import { TiltyardError, type RenderedPrompt, type Sample } from '@tiltyard/core'
 
 import type { OpenAttempt } from '../attempt.ts'
 import { asApiError, noImages, samplerFailed, type ApiError } from '../errors.ts'
@@ -16,6 +10,7 @@ import type { OpenRecord } from './record.ts'
 import { commitAll, growingReplies, readChoice } from './replies.ts'
 import type { InferenceRequest } from './request.ts'
 import type { CallDelta, CallResult } from './result.ts'
+import type { Stopping } from './stopping.ts'
 
 /** A call under way or over, which any number of connections may wait for. */
 export interface ActiveCall {
@@ -59,7 +54,8 @@ function begin(call: Admitted, release: () => void): ActiveCall {
   const settle = (error?: ApiError) => {
     readers.settle()
     record.ms = clock.now() - began
-    record.status = error === undefined ? 'ok' : readers.signal.aborted ? 'cancelled' : 'failed'
+    const wasStopped = readers.stopping.reason !== undefined
+    record.status = error === undefined ? 'ok' : wasStopped ? 'cancelled' : 'failed'
     if (error !== undefined) record.error = error.code
     attempt.settle(record, record.status === 'failed' ? error : undefined)
     release()
@@ -71,7 +67,7 @@ function begin(call: Admitted, release: () => void): ActiveCall {
       return done
     },
     (error: unknown) => {
-      const answer = asApiError(readers.signal.aborted ? readers.signal.reason : error)
+      const answer = asApiError(readers.stopping.reason ?? error)
       settle(answer)
       deltas.fail(answer)
       throw answer
@@ -90,16 +86,17 @@ async function carryOut(
   deltas: Broadcast<CallDelta>,
 ): Promise<CallResult> {
   const { record, services, request, place } = call
+  const { stopping } = readers
   const growing = request.stream ? growingReplies(call, deltas) : undefined
   const began = services.clock.now()
-  const samples = await sample(call, readers.signal, growing?.push)
+  const samples = await sample(call, stopping, growing?.push)
   const ms = services.clock.now() - began
   const choices = await Promise.all(
-    samples.map((each, index) => readChoice(call, each, index, readers.signal)),
+    samples.map((each, index) => readChoice(call, each, index, stopping.signal)),
   )
   const untrained = (await readers.claimed()) ? call.untrained : 'undelivered'
   record.samples = await commitAll(call, choices, untrained, ms)
-  if (untrained === 'undelivered') throw asError(readers.signal.reason)
+  if (untrained === 'undelivered') throw stopping.reason!
   for (const { choice } of choices) {
     growing?.finish(choice)
     deltas.push({ type: 'end', choice: choice.index, reply: choice })
@@ -118,15 +115,15 @@ async function carryOut(
 /** Samples; a sampler that fails before its first token is asked again, after a pause. */
 async function sample(
   { policy, request, services, place, settings, seeds, record }: Admitted,
-  signal: AbortSignal,
+  stopping: Stopping,
   onTokens: ((index: number, ids: Int32Array) => void) | undefined,
 ): Promise<readonly Sample[]> {
   const { stop } = policy.renderer
   let streamed = false
   for (let tries = 0; ; tries += 1) {
     try {
-      return await withDeadline(
-        (inner) =>
+      return await stopping.run(
+        (signal) =>
           policy.sampler.sample(
             {
               prompt: place.prompt,
@@ -144,15 +141,15 @@ async function sample(
                     },
                   }),
             },
-            { signal: inner },
+            { signal },
           ),
-        { waitingFor: 'a reply', milliseconds: services.callMs, signal, clock: services.clock },
+        services.callMs,
       )
     } catch (error) {
-      signal.throwIfAborted()
+      if (stopping.reason !== undefined) throw stopping.reason
       if (takesNoImages(error, place.prompt)) throw noImages('messages')
       if (streamed || tries >= services.samplerRetries) throw samplerFailed(error)
-      await services.clock.sleep(RETRY_MS * 2 ** tries, signal)
+      await services.clock.sleep(RETRY_MS * 2 ** tries, stopping.signal)
     }
   }
 }

@@ -3,6 +3,7 @@ import { after, type Clock } from '@tiltyard/core'
 import { abandoned } from '../errors.ts'
 import { deferred } from '../waiting.ts'
 import type { OpenRecord } from './record.ts'
+import { createStopping, type Stopping } from './stopping.ts'
 
 /** A client waits for a call. Call one of the two when it stops waiting; `left` may follow `delivered` when bytes were lost. */
 interface CallReader {
@@ -15,7 +16,7 @@ interface CallReader {
  * nothing of the call's content: it lives as long as the call may be asked for again.
  */
 export interface CallReaders {
-  readonly signal: AbortSignal
+  readonly stopping: Stopping
   readonly stop: (reason: Error) => void
   /** Whether somebody waits, or comes to; false when the call is stopped before. */
   readonly claimed: () => Promise<boolean>
@@ -26,7 +27,7 @@ export interface CallReaders {
 }
 
 export function createReaders(record: OpenRecord, clock: Clock, orphanMs: number): CallReaders {
-  const stopped = new AbortController()
+  const stopping = createStopping(clock)
   const claims: ((claimed: boolean) => void)[] = []
   let readers = 0
   let endGrace = () => {}
@@ -34,7 +35,7 @@ export function createReaders(record: OpenRecord, clock: Clock, orphanMs: number
     for (const resolve of claims.splice(0)) resolve(isClaimed)
   }
   const stop = (reason: Error) => {
-    stopped.abort(reason)
+    stopping.stop(reason)
     wake(false)
   }
   const orphan = () => {
@@ -42,12 +43,15 @@ export function createReaders(record: OpenRecord, clock: Clock, orphanMs: number
     endGrace = after(clock, orphanMs, () => stop(abandoned()))
   }
   return {
-    signal: stopped.signal,
+    stopping,
     stop,
-    settle: () => endGrace(),
+    settle() {
+      endGrace()
+      stopping.end()
+    },
 
     async claimed() {
-      if (stopped.signal.aborted) return false
+      if (stopping.reason !== undefined) return false
       if (readers > 0 || record.delivered) return true
       const claim = deferred<boolean>()
       claims.push(claim.resolve)

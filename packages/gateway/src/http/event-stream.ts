@@ -3,6 +3,7 @@ import { asError, type Clock } from '@tiltyard/core'
 import { asApiError, errorBody } from '../errors.ts'
 import { unlessQuiet } from '../waiting.ts'
 import type { Pieces } from './answer.ts'
+import type { Client } from './client.ts'
 
 /** A piece of an event stream. With the terminal one the client knows all of the reply. */
 export interface StreamPiece {
@@ -17,8 +18,7 @@ export interface EventStreamOptions {
   readonly clock: Clock
   /** Silence after which a comment line is sent, in milliseconds. */
   readonly keepaliveMs: number
-  /** The client is gone when it aborts. */
-  readonly signal: AbortSignal
+  readonly client: Client
   /** Called once: the client has got all, or left before. */
   readonly closed: (delivered: boolean) => void
 }
@@ -26,7 +26,7 @@ export interface EventStreamOptions {
 /** Server-sent events. An error in the middle becomes an event with an error and then a break, never a clean end. */
 export function eventStream(
   events: AsyncGenerator<StreamPiece, void, undefined>,
-  { clock, keepaliveMs, signal, closed }: EventStreamOptions,
+  { clock, keepaliveMs, client, closed }: EventStreamOptions,
 ): Pieces {
   let next: Promise<IteratorResult<StreamPiece, void>> | undefined
   let reached = false
@@ -35,17 +35,16 @@ export function eventStream(
   const finish = () => {
     if (over) return
     over = true
-    signal.removeEventListener('abort', finish)
+    callOff()
     closed(reached)
   }
-  if (signal.aborted) finish()
-  else signal.addEventListener('abort', finish, { once: true })
+  const callOff = client.onGone(finish)
+  if (client.gone) finish()
 
   return {
     leave: finish,
     async next() {
       if (broken !== undefined) throw broken
-      signal.throwIfAborted()
       if (over) return undefined
       try {
         next ??= events.next()

@@ -19,6 +19,7 @@ import { modelNotFound } from '../errors.ts'
 import { splitModel, tagsOf, type Place } from '../identity.ts'
 import type { Settings } from '../options.ts'
 import type { Answer } from './answer.ts'
+import type { Client } from './client.ts'
 import { eventStream, unbuffered, type StreamPiece } from './event-stream.ts'
 import { patientJson } from './patient-json.ts'
 
@@ -47,6 +48,7 @@ export async function infer(
   attempt: OpenAttempt,
   place: Place,
   request: Request,
+  client: Client,
   services: InferenceServices,
 ): Promise<Answer> {
   const { settings, admission } = services
@@ -73,7 +75,7 @@ export async function infer(
       services.count('replayed')
     }
     call.result.then(leave, leave)
-    return await answer(call, dialect, earlier !== undefined, request.signal, services)
+    return await answer(call, dialect, earlier !== undefined, client, services)
   } catch (error) {
     leave()
     throw error
@@ -84,7 +86,7 @@ function answer(
   call: ActiveCall,
   { request, body, stream }: Dialect,
   replayed: boolean,
-  signal: AbortSignal,
+  client: Client,
   { settings, calls }: InferenceServices,
 ): Promise<Answer> | Answer {
   const { clock, keepaliveMs, patienceMs } = settings
@@ -107,19 +109,19 @@ function answer(
         'cache-control': 'no-cache',
         ...unbuffered,
       },
-      body: eventStream(stream(call, created), { clock, keepaliveMs, signal, closed }),
+      body: eventStream(stream(call, created), { clock, keepaliveMs, client, closed }),
     }
   }
   const left = () => reader.left()
-  signal.addEventListener('abort', left, { once: true })
-  if (signal.aborted) left()
+  client.onGone(left)
+  if (client.gone) left()
   const text = call.result.then(
     (result) => {
-      if (!signal.aborted) reader.delivered()
+      if (!client.gone) reader.delivered()
       return JSON.stringify(body(result))
     },
     (error: unknown) => {
-      if (!signal.aborted) reader.left()
+      if (!client.gone) reader.left()
       throw error
     },
   )
