@@ -178,6 +178,7 @@ export const trainingKeys = {
     })
     .optional(),
   keepConstantGroups: z.boolean().optional(),
+  maxSkippedSteps: z.int().positive().optional(),
   kl: z
     .strictObject({
       reference,

@@ -57,6 +57,8 @@ export interface TrainingConfig extends Whereabouts {
   readonly advantages?: AdvantageOptions
   /** Train groups whose rewards are all equal, with advantage 0. Default false. */
   readonly keepConstantGroups?: boolean
+  /** So many steps in a row with nothing to train end the run with an error; it can go on later. Default: unlimited. */
+  readonly maxSkippedSteps?: number
   readonly kl?: KlOptions
   /** Default `importance_sampling` on-policy, `ppo` when samples may be stale or a step has several updates. */
   readonly loss?: PolicyLoss

@@ -35,6 +35,7 @@ export function describeTraining(config: TrainingConfig): JsonObject {
       ...advantages,
     },
     keepConstantGroups: config.keepConstantGroups ?? false,
+    maxSkippedSteps: config.maxSkippedSteps,
     kl: kl === undefined ? undefined : resolveKl(kl),
     loss: resolveLoss(config),
     optimizer: describeOptimizer(config.optimizer),

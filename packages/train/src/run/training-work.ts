@@ -1,4 +1,10 @@
-import type { CheckpointEvent, GroupPlan, Learner, Sampler } from '@tiltyard/core'
+import {
+  TiltyardError,
+  type CheckpointEvent,
+  type GroupPlan,
+  type Learner,
+  type Sampler,
+} from '@tiltyard/core'
 import { playGroup, type RolloutOptions } from '@tiltyard/rollout'
 
 import { resolveLoss, resolvePipeline } from '../config/defaults.ts'
@@ -78,6 +84,8 @@ export function createTrainingWork(parts: TrainingParts): TrainingWork {
   let stale: TrainingGroup[] = []
   const unused: TrainingGroup[] = []
   let pending = false
+  /** Steps in a row that trained nothing. */
+  let skipped = 0
   let saving: Promise<CheckpointEvent> | undefined
   let lastSaved = opened.checkpoint
   const startedIn = new Map<number, number>()
@@ -232,6 +240,9 @@ export function createTrainingWork(parts: TrainingParts): TrainingWork {
       const report = stepReport(finished, context, values)
       const own = report.warnings.slice(context.warnings.length)
       for (const { message, code } of own) logger.warn(message, { code, step })
+      skipped = finished.updates > 0 ? 0 : skipped + 1
+      if (skipped >= (config.maxSkippedSteps ?? Infinity) && step + 1 !== parts.steps)
+        throw nothingToTrain(skipped, report.warnings)
       return report
     },
 
@@ -243,6 +254,14 @@ export function createTrainingWork(parts: TrainingParts): TrainingWork {
     lastSaved: () => lastSaved,
     unused: () => unused,
   }
+}
+
+function nothingToTrain(steps: number, warnings: readonly Warning[]): TiltyardError {
+  const why = warnings.map(({ message }) => message).join('; ')
+  return new TiltyardError(
+    'NOTHING_TO_TRAIN',
+    `${steps} steps in a row had nothing to train, so that the weights stand still (maxSkippedSteps): ${why}`,
+  )
 }
 
 /** How far the new weights moved on the tokens that they were trained on. */

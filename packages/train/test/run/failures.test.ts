@@ -394,6 +394,29 @@ describe('bad input', () => {
     expect(JSON.parse(line)).toMatchObject({ 'optim/loss': null, 'optim/loss:not_finite': 1 })
   })
 
+  test('§18.85 steps in a row with nothing to train end the run when it says how many, and it can go on', async () => {
+    const place = newPlace()
+    let plays = 0
+    // A group's eight episodes are alike in the first step and from the third on.
+    const source = letterSource({ score: () => (Math.floor(plays++ / 8) === 1 ? plays % 2 : 0) })
+    const settings = {
+      dataset: letterDataset({ source, groupsPerBatch: 1, epochs: 8 }),
+      steps: 6,
+      rollout: { slots: 1 },
+      checkpoints: { every: 1 },
+    }
+    const stopped = trainThere(place, { ...settings, maxSkippedSteps: 2 })
+    await expect(stopped).rejects.toMatchObject({
+      code: 'NOTHING_TO_TRAIN',
+      message: expect.stringContaining('2 steps in a row had nothing to train'),
+    })
+    const { metrics, summary } = await place.index.run('letters')
+    expect(metrics.map(({ step }) => step)).toEqual([0, 1, 2, 3])
+    expect(summary.status).toBe('failed')
+    const { reports } = await trainThere(place, settings, { start: 'resume' })
+    expect(reports.map(({ step }) => step)).toEqual([4, 5])
+  })
+
   test('F30: a step whose replies are cut and whose groups are constant says both, in the log too', async () => {
     const warned: string[] = []
     const logger = {
