@@ -228,6 +228,23 @@ test('§18.93 a pause holds new calls; the drained gateway has none under way; t
   expect((await post('/chat/completions', ask)).status).toBe(403)
 })
 
+test('§18.93 a drained gateway has none under way: it waits for those that there are', async () => {
+  const held = deferred<void>()
+  const sampler = byteSampler(['x'], { before: () => held.promise })
+  const { post, gateway } = bench([], { sampler })
+  const running = post('/chat/completions', ask)
+  await settle()
+  gateway.pause()
+  let drained = false
+  const draining = gateway.drained().then(() => void (drained = true))
+  await settle()
+  expect(drained).toBe(false)
+  held.resolve()
+  await draining
+  expect(gateway.counts.inFlight).toBe(0)
+  expect((await running).status).toBe(200)
+})
+
 test('an idempotency key says that it is the same request, whatever its body', async () => {
   const { post, sampler } = bench(['one', 'two'])
   const keyed = { headers: { 'idempotency-key': 'k1' } }

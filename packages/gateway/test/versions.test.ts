@@ -1,6 +1,8 @@
+import * as http from 'node:http'
+
 import { expect, test } from 'vitest'
 
-import { createGateway } from '../src/index.ts'
+import { createGateway, serveGateway } from '../src/index.ts'
 import { sourceOf } from './support/agent.ts'
 import { byteRenderer } from './support/byte-renderer.ts'
 import { postTo, user } from './support/harness.ts'
@@ -74,6 +76,43 @@ test('§18.89 §18.95 a hundred versions behind one address; an evaluation’s s
   }
   expect(gateway.origin).toBe(origin)
   expect(evaluated.seen.every(({ request }) => request.temperature === 0.25)).toBe(true)
+})
+
+test('§18.89 a hundred versions behind one connection', async () => {
+  const gateway = createGateway()
+  const server = await serveGateway(gateway)
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+  const renderer = byteRenderer()
+  const ports = new Set<number | undefined>()
+  gateway.publish('policy', { sampler: byteSampler(['x']), renderer, sampling: {} })
+  const attempt = gateway.open({ rollout: 'r', policy: { alias: 'policy', mode: 'latest' } })
+  const base = gateway.baseURL(attempt)
+  const ask = () =>
+    new Promise<string>((resolve, reject) => {
+      const options = {
+        method: 'POST',
+        agent,
+        headers: { authorization: `Bearer ${attempt.key}`, 'content-type': 'application/json' },
+      }
+      const asked = http.request(`${base}/chat/completions`, options, (answer) => {
+        ports.add(answer.socket.localPort)
+        answer
+          .resume()
+          .on('end', () => resolve(answer.headers['x-tiltyard-policy-version'] as string))
+      })
+      asked.on('error', reject).end(JSON.stringify({ messages: [user('go')] }))
+    })
+  const served: string[] = []
+  for (let step = 0; step < 100; step += 1) {
+    gateway.publish('policy', { sampler: byteSampler(['x'], { step }), renderer, sampling: {} })
+    served.push(await ask())
+  }
+  expect(served).toEqual(Array.from({ length: 100 }, (_, step) => `v${step}`))
+  expect(ports.size).toBe(1)
+  expect(gateway.baseURL(attempt)).toBe(base)
+  agent.destroy()
+  await server.close()
+  await gateway.close()
 })
 
 test('a frozen partner answers under its own alias, and is never trained', async () => {
