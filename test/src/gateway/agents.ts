@@ -1,12 +1,15 @@
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { createOpenAICompatible as createOpenAICompatible1 } from '@ai-sdk/openai-compatible-1'
 import { tool as langchainTool } from '@langchain/core/tools'
 import { createReactAgent } from '@langchain/langgraph/prebuilt'
 import { ChatOpenAI } from '@langchain/openai'
 import { Agent, OpenAIProvider, Runner, tool as agentsTool } from '@openai/agents'
 import type { AgentModel } from '@tiltyard/gateway'
-import { generateText, stepCountIs, streamText, tool, type LanguageModel } from 'ai'
+import * as aiSdk6 from 'ai'
+import * as aiSdk5 from 'ai-5'
 import OpenAI from 'openai'
+import { OpenAI as OpenAI5 } from 'openai-5'
 import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions'
 import { z } from 'zod'
 
@@ -65,7 +68,11 @@ export const openaiAgent =
     }
   }
 
-async function aiSdk(model: LanguageModel, question: Question): Promise<string> {
+async function aiSdk(
+  model: aiSdk6.LanguageModel,
+  question: Question,
+  { generateText, stepCountIs, streamText, tool } = aiSdk6,
+): Promise<string> {
   const { prompt, stream, signal, onText } = question
   const tools = Object.fromEntries(
     question.tools.map(({ name, description, parameters, run }) => [
@@ -92,6 +99,14 @@ const aiSdkCompatibleAgent: SmallAgent = (question) => {
   const { baseURL, apiKey, name, fetch } = question.model
   const provider = createOpenAICompatible({ name: 'tiltyard', baseURL, apiKey, fetch })
   return aiSdk(provider(name), question)
+}
+
+/** The major before. What it has in common with this one is what the agent uses. */
+const aiSdk5Agent: SmallAgent = (question) => {
+  const { baseURL, apiKey, name, fetch } = question.model
+  const provider = createOpenAICompatible1({ name: 'tiltyard', baseURL, apiKey, fetch })
+  const model = provider(name) as unknown as aiSdk6.LanguageModel
+  return aiSdk(model, question, aiSdk5 as unknown as typeof aiSdk6)
 }
 
 /** Speaks Responses. */
@@ -172,4 +187,10 @@ export const smallAgents = {
   'Agents SDK (Responses)': agentsSdkAgent,
   'Agents SDK (chat)': agentsSdkChatAgent,
   'LangGraph on @langchain/openai': langgraphAgent,
+} as const satisfies Readonly<Record<string, SmallAgent>>
+
+/** Majors that many still use. */
+export const olderAgents = {
+  'openai 5': openaiAgent(OpenAI5 as unknown as typeof OpenAI),
+  'AI SDK 5, openai-compatible': aiSdk5Agent,
 } as const satisfies Readonly<Record<string, SmallAgent>>

@@ -4,7 +4,7 @@ import type { OpenAI } from 'openai'
 import { describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 
-import { openaiAgent, smallAgents, type PlainTool, type SmallAgent } from './agents.ts'
+import { olderAgents, openaiAgent, smallAgents, type PlainTool, type SmallAgent } from './agents.ts'
 import { isUnbroken, openAttempt } from './attempts.ts'
 import { learn, progress, singer } from './learn.ts'
 
@@ -42,7 +42,7 @@ const script = [
   'It is DONE 👋.',
 ]
 
-describe.each(Object.entries<SmallAgent>(smallAgents))('%s', (_, agent) => {
+describe.each(Object.entries<SmallAgent>({ ...smallAgents, ...olderAgents }))('%s', (_, agent) => {
   clientTests(agent)
 })
 
@@ -57,6 +57,14 @@ describe.skipIf(openai7 === undefined)(
     })
   },
 )
+
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {}
+  const promise = new Promise<void>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}
 
 /** What every client does with a gateway. */
 function clientTests(agent: SmallAgent): void {
@@ -149,6 +157,37 @@ function clientTests(agent: SmallAgent): void {
     await new Promise(setImmediate)
     expect(attempt.calls).toMatchObject([{ status: 'cancelled', delivered: false }])
     expect(replies).toEqual([])
+  })
+
+  test('§18.48 §18.49 tries again when its connection broke, and gets the sample that it missed', async () => {
+    const [begun, left] = [deferred(), deferred()]
+    const sampler = scriptedSampler(['fine'])
+    const { model, replies, attempt } = openAttempt({
+      ...sampler,
+      async sample(...given) {
+        begun.resolve()
+        await left.promise
+        return sampler.sample(...given)
+      },
+    })
+    let tries = 0
+    const breaking: typeof fetch = async (input, init) => {
+      tries += 1
+      if (tries > 1) return model.fetch(input, init)
+      const gone = new AbortController()
+      const lost = model.fetch(input, { ...init, signal: gone.signal })
+      await begun.promise
+      gone.abort()
+      await expect(lost).rejects.toThrow('aborted')
+      left.resolve()
+      throw new TypeError('fetch failed', { cause: new Error('read ECONNRESET') })
+    }
+    const { baseURL, apiKey, name } = model
+    const reached = { baseURL, apiKey, name, fetch: breaking }
+    expect(await agent({ model: reached, prompt: 'go', tools: [], stream: false })).toBe('fine')
+    expect(tries).toBe(2)
+    expect(replies.map(({ trained }) => trained)).toEqual([true])
+    expect(attempt.calls).toMatchObject([{ replayed: 1, delivered: true }])
   })
 
   test('§18.57 tries again when the sampler was down, and has one reply of it', async () => {
