@@ -77,12 +77,14 @@ async function playInSlot(options: LifecycleOptions): Promise<Attempt | Scored> 
   const opened = await openEpisode(options, stop)
   if ('end' in opened) return overAlready(await recordEnd(options, place, recorder, opened))
   const { episode } = opened
+  const { instance } = episode
+  const known = instance === undefined ? place : { ...place, instance }
   try {
     const played = await playOpened(options, episode, recorder, stop)
     recorder.close()
     const ended = await endEpisode(options, episode, played)
     const ms = run.clock.now() - begin
-    const recorded = await recordEnd(options, place, recorder, ended, ms)
+    const recorded = await recordEnd(options, known, recorder, ended, ms)
     const { end, sequences } = recorded
     if (end.kind === 'failed' || end.kind === 'cancelled') return overAlready(recorded)
     const scoring = await askScorer((signal) => episode.score(signal), scoringOptions(options))

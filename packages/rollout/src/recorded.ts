@@ -23,6 +23,8 @@ export interface EpisodePlace {
   readonly task: TaskRef
   /** Of the universe, as the plan gave it. */
   readonly seed: number
+  /** As `Episode.instance`. */
+  readonly instance?: string
   /** Milliseconds since 1970. */
   readonly startedAt: number
 }
@@ -38,7 +40,7 @@ export interface PlayLog {
 
 /** The event of an episode that is over. */
 export function episodeEvent(
-  { key, task, seed, startedAt }: EpisodePlace,
+  { key, task, seed, instance, startedAt }: EpisodePlace,
   log: PlayLog,
   end: EndReason,
   ms: number,
@@ -50,6 +52,7 @@ export function episodeEvent(
     fingerprint: task.fingerprint,
     ...(task.tags === undefined ? {} : { tags: [...task.tags] }),
     seed,
+    ...(instance === undefined ? {} : { instance }),
     startedAt,
     ms,
     end,

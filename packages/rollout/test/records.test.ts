@@ -118,6 +118,22 @@ test('an episode is recorded with what was said, done, sampled and scored', asyn
   expect(failures).toEqual([])
 })
 
+test('F24: an episode is recorded with the instance that was played, one that failed too', async () => {
+  let plays = 0
+  const index = await recorded(1, {
+    instance: 'order 7731',
+    step() {
+      plays += 1
+      if (plays === 1) throw new Error('again')
+      return { done: true }
+    },
+  })
+  for (const attempt of [0, 1]) {
+    const { episode } = await index.episode('run', { ...key, attempt })
+    expect(episode?.instance).toBe('order 7731')
+  }
+})
+
 test('F37: each reply is recorded with what it was sampled with', async () => {
   const sampling = { temperature: 0.7, topK: 5, topP: 0.9 }
   const policy = {

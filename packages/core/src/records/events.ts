@@ -133,6 +133,8 @@ const episodeEvent = z.object({
   fingerprint: z.string(),
   tags: z.array(z.string()).optional(),
   seed: z.int(),
+  /** Hash of the task with its seed's choices made, where the play tells it: equal for the members of a group. */
+  instance: z.string().optional(),
   /** Milliseconds since 1970. */
   startedAt: z.number(),
   ms: z.number(),
