@@ -386,6 +386,7 @@ test('statement 33: judges get all pairs within a chunk, one way or both', () =>
     [4, 5],
   ])
   expect(matchups(4, { both: true })).toHaveLength(12)
+  expect(() => matchups(4, { chunk: 0 })).toThrow('expected a whole number of at least 1, got 0')
 })
 
 test('the preset for agents has the cookbook’s numbers', () => {

@@ -1,4 +1,5 @@
 import {
+  ConfigError,
   isRewarded,
   isScored,
   type CutReason,
@@ -168,12 +169,18 @@ export const cookbookAgentic: {
 /**
  * Pairs for judges that compare two members: all pairs within chunks of `chunk` members, as indices into the group. `both` gives
  * each pair in both orders.
+ * @throws ConfigError when `chunk` is no positive integer.
  */
 export function matchups(
   size: number,
   options: { readonly chunk?: number; readonly both?: boolean } = {},
 ): readonly (readonly [number, number])[] {
   const { chunk = 4, both = false } = options
+  if (!Number.isInteger(chunk) || chunk < 1) {
+    throw new ConfigError('matchups', [
+      { at: 'chunk', message: `expected a whole number of at least 1, got ${chunk}` },
+    ])
+  }
   const pairs: (readonly [number, number])[] = []
   for (let start = 0; start < size; start += chunk) {
     const end = Math.min(start + chunk, size)

@@ -1,5 +1,7 @@
 import { ConfigError, deriveSeed, randomStream, type Dataset, type GroupPlan } from '@tiltyard/core'
 
+import { checkCounts } from './counts.ts'
+
 export interface InterleavedSource {
   /** With an end. */
   readonly dataset: Dataset
@@ -19,10 +21,11 @@ export interface InterleaveOptions {
  * Mixes datasets: each place of a batch draws a source by its share, then takes that source's next group in a shuffled order, a
  * new one for each pass. Sources of 10 and 20 groups with equal shares, 4 in a batch, make 5 batches. Reads every batch of the
  * sources once, for their sizes.
- * @throws ConfigError for a source without end or without groups, and for a weight that is not above 0.
+ * @throws ConfigError for a source without end or without groups, a weight that is not above 0, and a number that is no positive integer.
  */
 export async function interleave(options: InterleaveOptions): Promise<Dataset> {
   const { name, groupsPerBatch } = options
+  checkCounts(name, { groupsPerBatch, batches: options.batches })
   const sources = await Promise.all(options.sources.map(sizedSource))
   const mistakes = sources.flatMap(({ places, weight, dataset }, index) => {
     const at = `sources.${index}`

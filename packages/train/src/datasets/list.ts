@@ -1,5 +1,7 @@
 import { ConfigError, deriveSeed, randomStream, type Dataset, type GroupPlan } from '@tiltyard/core'
 
+import { checkCounts } from './counts.ts'
+
 /** What is to be played; the seed of its instance comes with the batch. */
 export type PlannedTask = Omit<GroupPlan, 'seed'>
 
@@ -22,15 +24,7 @@ export function listDataset(options: ListDatasetOptions): Dataset {
   const { name, tasks, groupsPerBatch, epochs, shuffle = true } = options
   if (tasks.length === 0)
     throw new ConfigError(`dataset ${name}`, [{ at: 'tasks', message: 'there are no tasks' }])
-  for (const [at, value] of [
-    ['groupsPerBatch', groupsPerBatch],
-    ['epochs', epochs ?? 1],
-  ] as const) {
-    if (!Number.isInteger(value) || value < 1)
-      throw new ConfigError(`dataset ${name}`, [
-        { at, message: `expected a whole number of at least 1, got ${value}` },
-      ])
-  }
+  checkCounts(name, { groupsPerBatch, epochs })
   const perEpoch = Math.ceil(tasks.length / groupsPerBatch)
   const placeOf = (step: number) => ({
     epoch: Math.floor(step / perEpoch),

@@ -123,12 +123,19 @@ describe('interleaved datasets', () => {
     expect(ofX.length / drawn.length).toBeLessThan(0.78)
   })
 
-  test('a source without end, an odd weight and no source at all are refused', async () => {
+  test('a source without end, an odd weight, an odd number and no source at all are refused', async () => {
     const endless = listDataset({ name: 'endless', tasks: letterTasks('a', 1), groupsPerBatch: 1 })
     await expect(mixOf([{ dataset: endless }])).rejects.toThrow('endless has no groups, or no end')
     await expect(mixOf([{ dataset: list('a'), weight: 0 }])).rejects.toThrow(
       'expected more than 0, got 0',
     )
     await expect(mixOf([])).rejects.toThrow(ConfigError)
+    const sources = [{ dataset: list('ab') }]
+    await expect(interleave({ name: 'mix', sources, groupsPerBatch: 0 })).rejects.toThrow(
+      'groupsPerBatch: expected a whole number of at least 1, got 0',
+    )
+    await expect(
+      interleave({ name: 'mix', sources, groupsPerBatch: 1, batches: 1.5 }),
+    ).rejects.toThrow('batches: expected a whole number of at least 1, got 1.5')
   })
 })
