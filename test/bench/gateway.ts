@@ -246,10 +246,6 @@ function usedMebibytes(): number {
 }
 
 async function main(): Promise<void> {
-  if (values.stub !== undefined) {
-    await serveFixed(Number(values.stub))
-    return
-  }
   await inProcess()
   const serve = values['cpu-time'] ? serveHere : serveApart
   const gateway: Load = {
@@ -279,7 +275,8 @@ async function main(): Promise<void> {
 if (values.serve !== undefined) {
   process.on('disconnect', () => process.exit(0))
   process.send?.(await serveHere(values.serve as Server))
-} else if (values.memory) await memory()
+} else if (values.stub !== undefined) await serveFixed(Number(values.stub))
+else if (values.memory) await memory()
 else {
   await main()
   process.exit(0)
