@@ -6,24 +6,26 @@ import { mean, metricLabel } from './numbers.ts'
 
 /**
  * What the played groups tell: `env/all/…` over all, and `env/<tag>/…` for each tag, when at least one tag tells some groups from
- * others. Rates are over episodes; each other mean is over the episodes that have the number.
+ * others. Rates are over episodes; each other mean is over the episodes that have the number. Tags whose labels are equal count as
+ * one, and a tag `all` as none.
  */
 export function episodeMetrics(groups: readonly PlayedGroup[]): Readonly<Record<string, number>> {
-  const byTag = new Map<string, PlayedGroup[]>()
+  const byLabel = new Map<string, PlayedGroup[]>()
   for (const group of groups) {
-    for (const tag of new Set(group.task.tags)) {
-      const tagged = byTag.get(tag) ?? []
-      byTag.set(tag, tagged)
-      tagged.push(group)
+    for (const label of new Set(group.task.tags?.map(metricLabel))) {
+      const labelled = byLabel.get(label) ?? []
+      byLabel.set(label, labelled)
+      labelled.push(group)
     }
   }
-  const telling = [...byTag.values()].some(({ length }) => length < groups.length)
+  byLabel.delete('all')
+  const telling = [...byLabel.values()].some(({ length }) => length < groups.length)
   return {
     ...withPrefix('env/all/', metricsOf(groups)),
     ...Object.assign(
       {},
-      ...(telling ? [...byTag] : []).map(([tag, tagged]) =>
-        withPrefix(`env/${metricLabel(tag)}/`, metricsOf(tagged)),
+      ...(telling ? [...byLabel] : []).map(([label, labelled]) =>
+        withPrefix(`env/${label}/`, metricsOf(labelled)),
       ),
     ),
   }

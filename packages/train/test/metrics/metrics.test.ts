@@ -76,6 +76,18 @@ describe('metrics of played groups', () => {
     expect(scopes([tagged('math'), tagged('code')])).toEqual(new Set(['all', 'math', 'code']))
   })
 
+  test('a tag named all changes nothing, and tags that are written alike in metrics are one', () => {
+    const tags = [['all'], ['s 1'], ['s_1', 's 1'], []]
+    const groups = tags.map((each, reward) => playedGroup([{ reward }], { tags: each }))
+    expect(scopes(groups)).toEqual(new Set(['all', 's_1']))
+    expect(episodeMetrics(groups)).toMatchObject({
+      'env/all/reward/total': 1.5,
+      'env/all/total_episodes': 4,
+      'env/s_1/reward/total': 1.5,
+      'env/s_1/total_episodes': 2,
+    })
+  })
+
   test('statement 74: how episodes ended is a rate over all of them', () => {
     const completed = { reward: 1 }
     const cut = { reward: 0, end: { kind: 'cut', by: 'episode_tokens' } } as const
