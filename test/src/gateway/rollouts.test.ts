@@ -152,12 +152,15 @@ describe.each(Object.keys(rows) as (keyof typeof rows)[])('%s', (name) => {
     })
     await writer.flush()
     const { episode } = await index.episode('r', episodes[0]!.key)
-    const masked = episode!.sequences.reduce(
-      (sum, { mask }) => sum + mask.reduce((part, mark) => part + mark, 0),
-      0,
-    )
-    const sampled = episodes[0]!.replies.reduce((sum, { sample }) => sum + sample.ids.length, 0)
-    expect(masked).toBe(sampled)
+    const played = assembleEpisode(episodes[0]!, 1)
+    expect(played.map(({ index: place }) => place)).toEqual([...episode!.sequences.keys()])
+    // Target i of a row is id i + 1 of its sequence.
+    for (const { datum, mask, logprobs, index: place } of played) {
+      const { ids, logprobs: stored, mask: marks } = episode!.sequences[place]!
+      expect([...ids].slice(1)).toEqual([...datum.targets])
+      expect([...stored].slice(1)).toEqual([...logprobs])
+      expect([...marks].slice(1)).toEqual([...mask])
+    }
     expect(episode!.replies).toHaveLength(episodes[0]!.replies.length)
     await writer.close()
   })
@@ -238,6 +241,23 @@ test('§18.83 §18.100 limits of the run reach the agent; calls, tokens and ends
   expect(metrics).toMatchObject({ calls: 2, untrained_samples: 0 })
   const sampled = replies.reduce((sum, { sample }) => sum + sample.ids.length, 0)
   expect(metrics['sampled_tokens']).toBe(sampled)
+})
+
+test('§18.100 what was sampled is what trains and what does not', async () => {
+  const { episodes } = await play({
+    async agent(_, context) {
+      await ask(context, [user('go')])
+      await ask(context, [system('rate it'), user('go')], 'critic')
+      context.reward({ value: 1 })
+      await ask(context, [user('too late')])
+    },
+  })
+  const [episode] = episodes as [PlayedGroup['episodes'][number]]
+  const { calls, sampled_tokens, untrained_samples, untrained_tokens } = episode.metrics
+  expect({ calls, untrained_samples }).toEqual({ calls: 3, untrained_samples: 1 })
+  const trained = assembleEpisode(episode, 1).reduce((sum, row) => sum + row.trained, 0)
+  expect(trained).toBeGreaterThan(0)
+  expect(trained + untrained_tokens!).toBe(sampled_tokens)
 })
 
 test('§18.87 an abort of the run ends its agents within two seconds', async () => {

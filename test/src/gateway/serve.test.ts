@@ -73,6 +73,11 @@ test('two versions of a run and the model are served beside each other, and the 
       }
       expect(sung.get('singing-step-12')).toBe(sung.get('policy'))
       expect(sung.get('policy')).toBeGreaterThan(sung.get('model')! + 0.3)
+      const slip = client.chat.completions.create({
+        model: 'step-7',
+        messages: [{ role: 'user', content: 'sing' }],
+      })
+      await expect(slip).rejects.toThrow(/no model "step-7"; there is policy, step-6/)
       const page = await fetch(new URL('/', baseURL))
       expect(await page.text()).toContain('Talk to a policy')
     },

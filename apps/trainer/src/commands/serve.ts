@@ -70,6 +70,8 @@ export function serveCommand(
         const gateway = createGateway({
           serving: key === undefined ? {} : { key },
           policies,
+          // Who compares versions must not get another one for a slip of the pen; a single one answers to any name.
+          strictModels: Object.keys(policies).length > 1,
           logger,
         })
         const server = await serveGateway(gateway, placeOf(flags))
