@@ -1,4 +1,10 @@
-import { defineTraining, train, type Training, type TrainingConfig } from '@tiltyard/train'
+import {
+  defineTraining,
+  describeTraining,
+  train,
+  type Training,
+  type TrainingConfig,
+} from '@tiltyard/train'
 import type { Command } from 'commander'
 
 import { exitCodes, type Terminal } from '../exit.ts'
@@ -43,7 +49,10 @@ export function trainCommand(
     .option('--allow <change...>', 'resume although this changed: renderer, dataset, loss, model')
     .option('--data <folder>', DATA_HELP)
     .option('--export <name>', 'which export of the recipe, when it has several')
-    .option('--dry-run', 'tell what would be played and the most tokens it takes; needs no key')
+    .option(
+      '--dry-run',
+      'tell the configuration, what would be played, and the most tokens it takes; needs no key',
+    )
     .option('--prices <prefill,sample,train>', PRICES_HELP, readPrices)
     .action(async (recipe: string, flags: TrainFlags) => {
       done(await runTraining(recipe, flags, terminal))
@@ -94,6 +103,9 @@ async function dryRun(
 ): Promise<number> {
   const training = defineTraining({ ...recipe, ...lengthAndSeed(flags) })
   const estimate = await estimateTraining(training, terminal.interrupts.soft)
+  screen.line('the configuration, defaults and all:')
+  for (const line of JSON.stringify(describeTraining(training.config), null, 2).split('\n'))
+    screen.line(line)
   screen.line(`${recipe.run}: ${recipe.model}; nothing is sampled, nothing is sent`)
   for (const line of estimateLines(estimate, flags.prices)) screen.line(line)
   return exitCodes.success

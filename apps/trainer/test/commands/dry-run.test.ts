@@ -129,6 +129,30 @@ describeWith(
   },
 )
 
+test('F74: prints the effective configuration, defaults and all', async () => {
+  const desk = fileURLToPath(new URL('../../recipes/desk.ts', import.meta.url))
+  const { code, stdout, stderr } = await run([
+    'train',
+    desk,
+    '--dry-run',
+    '--steps',
+    '2',
+    '--seed',
+    '7',
+  ])
+  expect(stderr).toBe('')
+  const [, json = ''] = /^the configuration, defaults and all:\n(\{.*?^\})$/ms.exec(stdout) ?? []
+  expect(JSON.parse(json)).toMatchObject({
+    seed: 7,
+    steps: 2,
+    pipeline: { maxStaleness: 0, substeps: 1, minibatches: 1 },
+    loss: { name: 'importance_sampling' },
+    sampling: { temperature: 1 },
+  })
+  expect(stdout).toContain('2 steps: ')
+  expect(code).toBe(0)
+})
+
 test('prices that are none are a mistake', async () => {
   const { code, stderr } = await run(['train', 'x.ts', '--dry-run', '--prices', '1,2'])
   expect(stderr).toContain('expected three numbers')
