@@ -208,9 +208,33 @@ test('§18.24 tool_choice none shows no tools; a forced call is refused', async 
   const { chat, sampler } = bench(['no'])
   await chat([user('go')], { tools: chatTools('look'), tool_choice: 'none' })
   expect(sampler.seen[0]!.prompt).not.toContain(mark.system)
-  const forced = await chat([user('go')], { tools: chatTools('look'), tool_choice: 'required' })
-  expect(forced.status).toBe(400)
-  expect(forced.error).toMatchObject({ code: 'unsupported_parameter', param: 'tool_choice' })
+  const named = { type: 'function', function: { name: 'look' } }
+  for (const tool_choice of ['required', named]) {
+    const forced = await chat([user('go')], { tools: chatTools('look'), tool_choice })
+    expect(forced.status).toBe(400)
+    expect(forced.error).toMatchObject({ code: 'unsupported_parameter', param: 'tool_choice' })
+  }
+})
+
+test('§18.24 what looks like a call is text for who wanted none, and the next turn goes on from its ids', async () => {
+  const said = 'Well.⟦look {}⟧'
+  const { chat, post, record } = bench([said])
+  const { choices } = await chat([user('go')], { tool_choice: 'none' })
+  expect(choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: said } })
+  expect(choices[0]!.message).not.toHaveProperty('tool_calls')
+  await chat([user('go'), choices[0]!.message, user('on')], { tool_choice: 'none' })
+  expect(record.replies[1]!.restart).toBeUndefined()
+  const streamed = await events(
+    await post('/chat/completions', {
+      messages: [user('b')],
+      tools: chatTools('look'),
+      tool_choice: 'none',
+      stream: true,
+    }),
+  )
+  const pieces = (streamed.slice(0, -1) as Chunk[]).map((it) => it.choices[0]!.delta.content ?? '')
+  expect(pieces.join('')).toBe(said)
+  expect(JSON.stringify(streamed)).not.toContain('tool_calls')
 })
 
 test('§18.25 there is no default seed; a seeded attempt gives equal requests different seeds', async () => {

@@ -166,6 +166,7 @@ async function post(path: string, key: string, body: object): Promise<Response> 
 
 interface FetchedWork {
   readonly task: { readonly id: string }
+  readonly seed: number
   readonly base_url: string
   readonly api_key: string
   readonly model: string
@@ -241,6 +242,7 @@ test('a play that is closed before it began leaves nothing behind', async () => 
 
 async function playRemotely(): Promise<Response> {
   const work = (await (await post('/work/next', WORKER_KEY, { wait: 10 })).json()) as FetchedWork
+  expect(work).toMatchObject({ task: { id: 'a' }, seed: 5, model: 'policy' })
   const messages = [{ role: 'user', content: work.task.id }]
   await post(`${work.base_url}/chat/completions`, work.api_key, { model: work.model, messages })
   await post(`${work.base_url}/rollout/heartbeat`, work.api_key, {})

@@ -30,13 +30,14 @@ export function remoteAgent(options: RemoteOptions): Agent {
   return {
     name: 'remote',
     async run(run) {
-      const { task, attempt, context, signal } = run
+      const { task, seed, attempt, context, signal } = run
       const { baseURL, apiKey, name } = context.model
       await gateway.work.offer(
         {
           rollout: attempt.rollout,
           attempt: attempt.attempt,
           task,
+          seed,
           base_url: baseURL,
           api_key: apiKey,
           model: name,

@@ -5,6 +5,8 @@ export interface Work {
   readonly rollout: string
   readonly attempt: string
   readonly task: JsonValue
+  /** Of the task's random choices: equal for all members of a group. */
+  readonly seed: number
   readonly base_url: string
   readonly api_key: string
   readonly model: string

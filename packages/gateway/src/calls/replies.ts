@@ -129,13 +129,18 @@ function sentMessage(
   const isCut = sample.stop === 'length' && parsed.termination === 'length'
   const at = firstStop(content, stop)
   const shown = at === -1 ? content : content.slice(0, at)
-  const unread = isCut ? '' : parsed.malformed.map(({ raw }) => raw).join('')
+  const markup = request.calls ? parsed.malformed.map(({ raw }) => raw) : callMarkup(parsed)
+  const unread = isCut ? '' : markup.join('')
   return {
     role: 'assistant',
     content: shown + unread,
     ...(reasoning === undefined ? {} : { reasoning }),
-    ...(toolCalls.length === 0 || isCut ? {} : { toolCalls }),
+    ...(toolCalls.length === 0 || isCut || !request.calls ? {} : { toolCalls }),
   }
+}
+
+function callMarkup({ spans }: ParsedReply): readonly string[] {
+  return spans.flatMap(({ kind, text }) => (kind === 'call' ? [text] : []))
 }
 
 /** All that was sampled as text, without what ended it. */

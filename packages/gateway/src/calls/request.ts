@@ -19,6 +19,8 @@ export interface InferenceRequest {
   readonly seed?: number
   /** Texts that end the reply and are no part of it. */
   readonly stop: readonly string[]
+  /** False: what looks like a call is text. */
+  readonly calls: boolean
   /** False: the reply ends after its first call. */
   readonly parallelCalls: boolean
   readonly stream: boolean

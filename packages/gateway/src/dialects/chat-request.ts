@@ -46,6 +46,7 @@ export function readChatRequest(body: Fields, leniency: Leniency, maxN: number):
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...samplingFields(body),
     stop: stopTexts(body),
+    calls: choice !== 'none',
     parallelCalls: body.boolean('parallel_tool_calls') ?? true,
     stream: body.boolean('stream') ?? false,
     includeUsage,

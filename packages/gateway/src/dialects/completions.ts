@@ -36,6 +36,7 @@ export function readCompletionsRequest(body: Fields, maxN: number): CompletionsR
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...samplingFields(body),
     stop: stopTexts(body),
+    calls: false,
     parallelCalls: true,
     stream: body.boolean('stream') ?? false,
     includeUsage: body.object('stream_options')?.boolean('include_usage') ?? false,

@@ -73,6 +73,7 @@ export function readResponsesRequest(
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...samplingFields(body),
     stop: [],
+    calls: choice !== 'none',
     parallelCalls: body.boolean('parallel_tool_calls') ?? true,
     stream: body.boolean('stream') ?? false,
     ...(withLogprobs ? { logprobs: topLogprobs } : {}),
