@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { bundleDataset, type TaskInput } from '@tiltyard/bundle'
-import type { Limits } from '@tiltyard/core'
+import { promptIds, type Limits } from '@tiltyard/core'
 import { createSlots, playGroup } from '@tiltyard/rollout'
 import { charRenderer, charText, scriptedSampler } from '@tiltyard/testkit'
 import { afterAll, expect, test } from 'vitest'
@@ -65,7 +65,12 @@ const buy: TaskInput = {
 async function play(
   tasks: readonly TaskInput[],
   script: Parameters<typeof scriptedSampler>[0],
-  { size = 1, slots = size, limits = {} }: { size?: number; slots?: number; limits?: Limits } = {},
+  {
+    size = 1,
+    slots = size,
+    limits = {},
+    retries = 0,
+  }: { size?: number; slots?: number; limits?: Limits; retries?: number } = {},
 ) {
   const { train, source } = await bundleDataset(await store(tasks), {
     train: 'all',
@@ -84,7 +89,7 @@ async function play(
       slots: lanes,
       seed: 1,
       limits,
-      failures: { kind: 'retry', retries: 0 },
+      failures: { kind: 'retry', retries },
     },
   )
   await source.close()
@@ -123,12 +128,7 @@ test('E12, E14: a later turn’s prompt begins with its own system prompt and ho
     { prompt: 'Second question.', system: { text: 'Be long-winded.' } },
   ]
   const { group, sampler } = await play([{ ...buy, turns }], ['Yes.', 'Yes, indeed.'])
-  const prompts = sampler.requests.map(({ prompt }) =>
-    prompt
-      .chunks()
-      .map((chunk) => (chunk.type === 'tokens' ? texts(chunk.ids) : ''))
-      .join(''),
-  )
+  const prompts = sampler.requests.map(({ prompt }) => texts(promptIds(prompt)))
   expect(prompts[0]).toContain('⟨system⟩Be brief.')
   expect(prompts[1]).toContain('⟨system⟩Be long-winded.')
   expect(prompts[1]).not.toContain('Be brief.')
@@ -141,6 +141,18 @@ test('E7, F23: a fatal tool error leaves no episode, no reward and no outcome; t
   expect(group.episodes).toEqual([])
   expect(group.dropped).toBeDefined()
   expect(String(group.failures[0]?.error.message)).toContain('tool "explode"')
+})
+
+test('E8: an episode that failed is played again as a new attempt, in a fresh store', async () => {
+  const script = ['⟦take {"good": "pen"}⟧', '⟦explode {}⟧', '⟦take {"good": "pen"}⟧', 'Here.']
+  const { group, sampler } = await play([buy], script, { retries: 1 })
+  const key = { split: 'train', step: 0, group: 0, member: 0 }
+  expect(group.failures).toMatchObject([{ key: { ...key, attempt: 0 }, phase: 'tool' }])
+  expect(group.episodes).toMatchObject([{ key: { ...key, attempt: 1 }, reward: { reward: 1 } }])
+  const shown = sampler.requests.map(({ prompt }) => texts(promptIds(prompt)))
+  expect(shown[1]).toContain('8 left')
+  expect(shown[2]).not.toContain('left')
+  expect(shown[3]).toContain('8 left')
 })
 
 test('F25: the members of a group each have a store of their own', async () => {

@@ -1,4 +1,4 @@
-import type { TrainingEvent } from '@tiltyard/core'
+import { runGroupName, type TrainingEvent } from '@tiltyard/core'
 import { memoryRunIndex } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
@@ -242,6 +242,24 @@ describe('a training', () => {
 })
 
 describe('evaluations', () => {
+  test('E33, E34: are filed under the step of the weights that play, beside the training’s own steps', async () => {
+    const place = newPlace()
+    await trainThere(place, {
+      dataset: letterDataset({ epochs: 1, size: 2 }),
+      evaluations: [{ name: 'held', dataset: letterDataset({ letters: 'a', epochs: 1, size: 1 }) }],
+      evalEvery: 1,
+    })
+    const groups: string[] = []
+    for await (const { key } of place.index.groups('letters')) groups.push(runGroupName(key))
+    expect([...new Set(groups)].toSorted()).toEqual([
+      'eval/held/step-0000',
+      'eval/held/step-0001',
+      'eval/held/step-0002',
+      'train/step-0000',
+      'train/step-0001',
+    ])
+  })
+
   test('play their tasks with their own sampling, are filed under their name and step, and never train', async () => {
     const place = newPlace()
     const greedy = { ...held, sampling: { temperature: 0 } }
