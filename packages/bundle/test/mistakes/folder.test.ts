@@ -18,6 +18,16 @@ const bundles: readonly MistakenBundle[] = [
       },
     ],
   },
+  {
+    name: 'B11: a path from the root',
+    parts: { manifest: { tasks: ['/etc/hosts'] } },
+    mistakes: [
+      {
+        at: 'bundle.json:6',
+        message: `the tasks can't be read: "/etc/hosts" leaves the folder`,
+      },
+    ],
+  },
 ]
 
 describe('loadBundle names, of the folder and its files,', () => {

@@ -81,6 +81,16 @@ const bundles: readonly MistakenBundle[] = [
     parts: { manifest: { steps: [{ name: 'db', use: 'universeEqualsGold' }] } },
     mistakes: [{ at: 'tasks.jsonl:1', message: 'step "db": it needs "gold"' }],
   },
+  {
+    name: 'B7: a weight below zero',
+    parts: { manifest: { steps: [{ name: 'a', use: 'always', weight: -1 }] } },
+    mistakes: [
+      {
+        at: 'bundle.json:16',
+        message: 'steps.0.weight: Too small: expected number to be >=0',
+      },
+    ],
+  },
 ]
 
 describe('loadBundle names, of steps and rewards,', () => {

@@ -128,6 +128,26 @@ const bundles: readonly MistakenBundle[] = [
       },
     ],
   },
+  {
+    name: 'B2: an id that is too long, and one that is empty',
+    parts: {
+      tasks: [
+        { id: 'x'.repeat(201), turns: [{ prompt: 'x' }] },
+        { id: '', turns: [{ prompt: 'x' }] },
+      ],
+    },
+    mistakes: [
+      { at: 'tasks.jsonl:1', message: 'id: Too big: expected string to have <=200 characters' },
+      { at: 'tasks.jsonl:2', message: 'id: Too small: expected string to have >=1 characters' },
+    ],
+  },
+  {
+    name: 'B6: a task whose list of turns is empty',
+    parts: { tasks: [{ id: 'a', turns: [] }] },
+    mistakes: [
+      { at: 'tasks.jsonl:1', message: 'turns: Too small: expected array to have >=1 items' },
+    ],
+  },
 ]
 
 describe('loadBundle names, of the tasks,', () => {
