@@ -353,6 +353,12 @@ test('§18.32 models lists aliases; an unknown name means the policy, or is refu
     headers: { 'x-api-key': attempt.key },
   })
   expect(await list.json()).toMatchObject({ data: [{ id: 'policy' }] })
+  const one = (id: string) =>
+    gateway.fetch(`${gateway.baseURL(attempt)}/models/${id}`, {
+      headers: { 'x-api-key': attempt.key },
+    })
+  expect(await (await one('policy')).json()).toMatchObject({ id: 'policy', object: 'model' })
+  expect((await one('gpt-4o')).status).toBe(404)
   expect((await chat([user('go')], { model: 'gpt-4o' })).status).toBe(200)
   const strict = bench(['x'], { gateway: { strictModels: true } })
   const refused = await strict.chat([user('go')], { model: 'gpt-4o' })

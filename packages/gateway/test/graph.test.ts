@@ -11,6 +11,7 @@ import {
   type Bench,
   type WireMessage,
 } from './support/harness.ts'
+import { byteSampler } from './support/sampler.ts'
 
 /** The ids of a reply's prompt and of the reply. */
 function whole({ prompt, sample }: PlayedReply): number[] {
@@ -249,6 +250,24 @@ test('§18.62 §18.60 two samples of one prompt are both kept; the one that is c
   expect(record.replies.every(({ trained }) => trained)).toBe(true)
 })
 
+test('a prompt whose first try failed is no sibling, and keeps its cause and its place', async () => {
+  let samples = 0
+  const sampler = byteSampler(['one', 'two', 'three'], {
+    before: async () => {
+      samples += 1
+      if (samples === 1 || samples === 3) throw new Error('overheated')
+    },
+  })
+  const { chat, record } = bench([], { sampler, gateway: { samplerRetries: 0 } })
+  const turns = [[user('go')], [user('go'), { role: 'assistant', content: 'edited' }, user('on')]]
+  for (const messages of turns) {
+    expect((await chat(messages)).status).toBe(502)
+    expect((await chat(messages)).status).toBe(200)
+  }
+  expect(record.replies.map(({ restart }) => restart)).toEqual([undefined, 'edited_text'])
+  expect(record.log).toEqual(['conversation 1', 'reply', 'conversation 3', 'reply'])
+})
+
 test('§18.63 purposes and agents that are filtered are context only, and stay in the record', async () => {
   const { chat, record, attempt } = bench(['x'], { attempt: { trains: noCritic } })
   await chat([user('1')])
@@ -271,7 +290,6 @@ test('§18.63 a filter sees what each reply is', async () => {
 
 test('§18.65 a sample without log-probabilities is not trained, and its siblings are', async () => {
   let calls = 0
-  const { byteSampler } = await import('./support/sampler.ts')
   const sampler = byteSampler(['x'], {
     logprobs: (ids) => new Float32Array(ids.length).fill(calls++ === 0 ? Number.NaN : -1),
   })

@@ -55,7 +55,7 @@ interface GraphNode {
   readonly hash: number
   readonly reply: SampledReply | undefined
   /** Set when a prompt ended here. */
-  prompt: RenderedPrompt | undefined
+  rendered: Rendered | undefined
   /** Samples begun under this prompt. */
   begun: number
   /** Whether a reply already goes on from this one. */
@@ -65,16 +65,21 @@ interface GraphNode {
   given: Map<string, GraphNode> | undefined
 }
 
-/** How a request will be sampled: which tokens, and where they belong. */
-interface Plan {
+/** A prompt, and what it goes on from. */
+interface Rendered {
   readonly prompt: RenderedPrompt
-  /** Where the prompt ends. */
-  readonly node: GraphNode
   /** The reply whose prompt and ids the prompt starts with. */
   readonly continues: GraphNode | undefined
-  /** What came after that reply. */
-  readonly next: readonly Message[]
+  /** Why there is none, unless it is the first prompt of all. */
   readonly cause: ForkCause | undefined
+}
+
+/** How a request will be sampled: which tokens, and where they belong. */
+interface Plan extends Rendered {
+  /** Where the prompt ends. */
+  readonly node: GraphNode
+  /** What came after the reply that it goes on from. */
+  readonly next: readonly Message[]
   /** Tokens of the prompt that an earlier call of the attempt had already. */
   readonly reused: number
   /** Samples begun under this prompt before. */
@@ -105,8 +110,8 @@ export function createCallGraph({ tolerance, reasoning }: CallGraphOptions): Cal
   let prompts = 0
   const add = (hash: number, reply?: SampledReply): GraphNode => {
     nodes += 1
-    const prompt = undefined
-    return { hash, reply, prompt, begun: 0, extended: false, sampled: [], given: undefined }
+    const rendered = undefined
+    return { hash, reply, rendered, begun: 0, extended: false, sampled: [], given: undefined }
   }
   const follow = (from: GraphNode, message: Message): GraphNode => {
     const key = givenKey(message)
@@ -136,33 +141,18 @@ export function createCallGraph({ tolerance, reasoning }: CallGraphOptions): Cal
       const at = path.findLastIndex(({ reply }) => reply !== undefined)
       const anchor = at === -1 ? undefined : path[at]
       const ordinal = node.begun
-      const known = node.prompt
-      if (known !== undefined) {
-        const next = messages.slice(Math.max(at, 0))
-        return {
-          prompt: known,
-          node,
-          continues: anchor,
-          next,
-          cause: 'sibling',
-          reused: known.length,
-          ordinal,
-        }
+      const planned = (rendered: Rendered, reused: number): Plan => {
+        const next = rendered.continues === undefined ? messages : messages.slice(at)
+        return { ...rendered, node, next, reused, ordinal }
       }
+      if (node.rendered !== undefined) return planned(node.rendered, node.rendered.prompt.length)
+
       prompts += 1
       const next = anchor === undefined ? undefined : added(messages.slice(at))
       const extended = next && extend(renderer, anchor!.reply!, next)
       if (extended !== undefined && !isRefusal(extended)) {
-        node.prompt = extended
-        return {
-          prompt: extended,
-          node,
-          continues: anchor,
-          next: next!,
-          cause: undefined,
-          reused: end(anchor!.reply!),
-          ordinal,
-        }
+        node.rendered = { prompt: extended, continues: anchor, cause: undefined }
+        return planned(node.rendered, end(anchor!.reply!))
       }
 
       const shown = messages.map((message, index) => {
@@ -172,33 +162,17 @@ export function createCallGraph({ tolerance, reasoning }: CallGraphOptions): Cal
       const whole = guarded(() => renderer.prompt({ messages: shown, tools }))
       const behind = anchor === undefined ? undefined : continuation(anchor.reply!, whole)
       if (behind !== undefined) {
-        node.prompt = behind
-        return {
-          prompt: behind,
-          node,
-          continues: anchor,
-          next: messages.slice(at),
-          cause: undefined,
-          reused: end(anchor!.reply!),
-          ordinal,
-        }
+        node.rendered = { prompt: behind, continues: anchor, cause: undefined }
+        return planned(node.rendered, end(anchor!.reply!))
       }
-      node.prompt = whole
       const cause =
         next === undefined
           ? anchor === undefined
             ? first
             : (edit ?? 'edited_text')
           : refusalCause(anchor!.reply!, next)
-      return {
-        prompt: whole,
-        node,
-        continues: undefined,
-        next: messages,
-        cause,
-        reused: 0,
-        ordinal,
-      }
+      node.rendered = { prompt: whole, continues: undefined, cause }
+      return planned(node.rendered, 0)
     },
 
     commit(plan, reply) {
