@@ -13,13 +13,14 @@ export interface Credentials {
   exchangeWith(exchange: (key: string) => Promise<string>): void
 }
 
-/** A token this near its end is renewed before it is used. */
+/** A token this near its end is renewed before it is used; one of a short life in the last quarter of it. */
 const RENEW_BEFORE_MS = 60_000
 
 export function createCredentials({ apiKey, baseUrl }: CheckedOptions): Credentials {
   const secrets = new Set<string>()
   let exchange: ((key: string) => Promise<string>) | undefined
   let token: string | undefined
+  let renewAt = Number.POSITIVE_INFINITY
   let renewing: Promise<string> | undefined
 
   const known = (secret: string) => {
@@ -41,12 +42,14 @@ export function createCredentials({ apiKey, baseUrl }: CheckedOptions): Credenti
 
   return {
     async current() {
-      if (token !== undefined && !endsSoon(token)) return token
+      if (token !== undefined && Date.now() < renewAt) return token
       // Those who come meanwhile share the renewal.
       renewing ??= renew().finally(() => {
         renewing = undefined
       })
-      token = await renewing
+      const renewed = await renewing
+      if (renewed !== token) renewAt = renewalOf(renewed)
+      token = renewed
       return token
     },
     refused(credential) {
@@ -66,16 +69,23 @@ export function createCredentials({ apiKey, baseUrl }: CheckedOptions): Credenti
   }
 }
 
-/** Whether a token says of itself that it is about to end. What isn't a token never ends. */
-function endsSoon(credential: string): boolean {
-  if (!credential.startsWith('eyJ')) return false
+/** When a token that was given now is to be renewed, in milliseconds since 1970. What isn't a token never ends. */
+function renewalOf(credential: string): number {
+  const end = endOf(credential)
+  const life = end - Date.now()
+  // One that is over by this machine's clock may be good by the service's, which says so if it is not.
+  return life > 0 ? end - Math.min(RENEW_BEFORE_MS, life / 4) : Number.POSITIVE_INFINITY
+}
+
+function endOf(credential: string): number {
+  if (!credential.startsWith('eyJ')) return Number.POSITIVE_INFINITY
   try {
     const claims: unknown = JSON.parse(
       Buffer.from(credential.split('.')[1] ?? '', 'base64url').toString(),
     )
     const { exp } = claims as { exp?: unknown }
-    return typeof exp === 'number' && exp * 1_000 - Date.now() < RENEW_BEFORE_MS
+    return typeof exp === 'number' ? exp * 1_000 : Number.POSITIVE_INFINITY
   } catch {
-    return false
+    return Number.POSITIVE_INFINITY
   }
 }

@@ -1,7 +1,7 @@
 import { simulatedClock } from '@tiltyard/testkit'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 
-import { tinkerClient } from '../src/index.ts'
+import { tinkerClient, type TinkerClient } from '../src/index.ts'
 import { fakeService, json, type Answer } from './fake-service.ts'
 
 async function beating(answer: Answer) {
@@ -156,9 +156,22 @@ describe('the start', () => {
 })
 
 function token(secondsLeft: number, name: string): string {
-  const claims = { exp: Math.floor(Date.now() / 1_000) + secondsLeft, name }
+  const claims = { exp: Date.now() / 1_000 + secondsLeft, name }
   return `eyJhbGciOiJub25lIn0.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.sig`
 }
+
+const endOf = (jwt: string) =>
+  1_000 *
+  (JSON.parse(Buffer.from(jwt.split('.')[1]!, 'base64url').toString()) as { exp: number }).exp
+
+/** Twenty callers. */
+async function askAtOnce(client: TinkerClient): Promise<void> {
+  await Promise.all(Array.from({ length: 20 }, () => client.rest.capabilities()))
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 describe('#11 keys and tokens', () => {
   test('the key is exchanged only when the service says so, and not sent elsewhere then', async () => {
@@ -181,11 +194,37 @@ describe('#11 keys and tokens', () => {
   })
 
   test('F46: a token about to end is renewed before it is used, once for all who wait', async () => {
-    const { service, client } = exchanging(30)
-    await client.rest.capabilities()
-    const before = service.at('/auth/token').length
-    await Promise.all(Array.from({ length: 20 }, () => client.rest.capabilities()))
-    expect(service.at('/auth/token').length - before).toBeLessThanOrEqual(2)
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const { service, client } = exchanging(3_600)
+    await askAtOnce(client)
+    expect(service.at('/auth/token')).toHaveLength(1)
+    vi.setSystemTime(Date.now() + 3_550_000)
+    await askAtOnce(client)
+    expect(service.at('/auth/token')).toHaveLength(2)
+  })
+
+  test('F46: with tokens of three seconds, twenty who ask for ten seconds are never refused, and five tokens are enough', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    let refusals = 0
+    const { service, client } = exchanging(3, (key) => {
+      const isOver = key.startsWith('eyJ') && Date.now() >= endOf(key)
+      if (isOver) refusals += 1
+      return isOver
+    })
+    const begin = Date.now()
+    for (let passed = 0; passed <= 10_000; passed += 250) {
+      vi.setSystemTime(begin + passed)
+      await askAtOnce(client)
+    }
+    expect(refusals).toBe(0)
+    expect(service.at('/auth/token').length).toBeLessThanOrEqual(5)
+  })
+
+  test('a token that is over by this machine’s clock is used until the service refuses it', async () => {
+    const { service, client } = exchanging(-120)
+    await askAtOnce(client)
+    await askAtOnce(client)
+    expect(service.at('/auth/token')).toHaveLength(1)
   })
 
   test('F46: a token refused before its end is replaced once; a second refusal is an error', async () => {
