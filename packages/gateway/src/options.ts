@@ -41,7 +41,7 @@ export interface GatewayOptions {
   readonly lenient?: readonly ('tool_choice' | 'response_format')[]
   /** Largest `n`. Default 8. */
   readonly maxN?: number
-  /** Tokens of a reply when the client doesn't say. Default 2,048. */
+  /** Tokens of a reply when neither the client nor the run's limits say. Default 2,048. */
   readonly replyTokens?: number
   /** Calls under way in one attempt. Default 64. */
   readonly maxConcurrentCalls?: number

@@ -173,6 +173,17 @@ test('§18.21 the smaller of max_tokens and max_completion_tokens counts, and th
   expect(attempt.calls.map(({ clamped }) => clamped)).toEqual([false, false, false, true])
 })
 
+test('§18.21 a client that says nothing has what the run allows, else what the gateway does', async () => {
+  const said = bench(['x'], { attempt: { limits: { replyTokens: 5_000 } } })
+  await said.chat([user('go')])
+  await said.chat([user('go')], { max_tokens: 9_000 })
+  const silent = bench(['x'], { gateway: { replyTokens: 300 } })
+  await silent.chat([user('go')])
+  const allowed = [said, silent].flatMap(({ sampler }) => sampler.seen)
+  expect(allowed.map(({ request }) => request.maxTokens)).toEqual([5_000, 5_000, 300])
+  expect(said.attempt.calls.map(({ clamped }) => clamped)).toEqual([false, true])
+})
+
 test('§18.22 a stop text ends the reply before it; the ids kept are the shortest that hold it, and the next turn goes on from them', async () => {
   const { chat, post, sampler, record } = bench(['one STOP two', 'next'])
   const first = await chat([user('go')], { stop: 'STOP' })

@@ -44,6 +44,15 @@ describe('rewards', () => {
     expect(outcome.scores).toEqual({ reward: { value: 1 }, style: { value: 0.5 } })
   })
 
+  test('that an agent returns where none has a name are told what to do', async () => {
+    const source = sourceOf(createGateway(), async () => 0.5, { verifiers: { done: () => 1 } })
+    const { end } = await playFirst(source, byteSampler(['hi']))
+    expect(end).toMatchObject({
+      kind: 'failed',
+      error: { message: expect.stringContaining("set rewards: ['reward']") },
+    })
+  })
+
   test('§18.69 are never summed: the same changes nothing, another takes its place and is counted', async () => {
     const { outcome } = await giving([{ value: 1 }, { value: 1 }, { value: 0.25 }])
     expect(outcome.scores['reward']).toEqual({ value: 0.25 })

@@ -1,4 +1,5 @@
 import {
+  ConfigError,
   summarizeError,
   type EndReason,
   type Episode,
@@ -57,7 +58,8 @@ export function agentEpisode(parts: EpisodeParts): Episode {
     try {
       const done = await agent.run(run)
       output = done.output
-      if (done.reward !== undefined && !attempt.rewards.hasOutcome) giveReward(attempt, done.reward)
+      if (done.reward !== undefined && !attempt.rewards.hasOutcome)
+        giveReward(attempt, done.reward, rewards)
       return endOf(attempt)
     } catch (error) {
       signal.throwIfAborted()
@@ -114,7 +116,14 @@ function labelOf(id: string): string {
 }
 
 /** NaN and the like leave it unscored, with a reason. */
-function giveReward(attempt: Attempt, value: number): void {
+function giveReward(attempt: Attempt, value: number, names: readonly string[]): void {
+  if (names.length === 0)
+    throw new ConfigError('agentSource', [
+      {
+        at: 'rewards',
+        message: `the agent returned ${value}, and no reward has a name here; set rewards: ['reward'], or return { output } for the verifiers`,
+      },
+    ])
   const isNumber = Number.isFinite(value)
   attempt.rewards.give(
     isNumber

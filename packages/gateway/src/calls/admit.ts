@@ -19,7 +19,7 @@ import type { InferenceRequest } from './request.ts'
 
 export interface CallServices {
   readonly clock: Clock
-  /** Tokens of a reply when the client doesn't say. */
+  /** Tokens of a reply when neither client nor run say. */
   readonly replyTokens: number
   readonly samplerRetries: number
   readonly callMs: number
@@ -76,7 +76,8 @@ function admitted(
       ? unsupportedParameter('logprobs', 'this model tells no alternatives; use logprobs: 0')
       : unsupportedParameter('top_logprobs', 'this model tells no alternatives; use logprobs alone')
   const place = placeOf(attempt, request, alias, renderer, services.tokenizer)
-  const asked = request.maxTokens ?? services.replyTokens
+  const { limits } = attempt.options
+  const asked = request.maxTokens ?? limits?.replyTokens ?? services.replyTokens
   const maxTokens = attempt.allowance(place, sampler.contextWindow, asked, request.n)
   const { settings, overridden } = settingsOf(attempt, request, policy.sampling)
   const record: OpenRecord = {
