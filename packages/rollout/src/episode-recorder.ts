@@ -76,6 +76,14 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
     }
     return recorded.filter((message) => !seen.has(JSON.stringify(message)))
   }
+  /** An earlier system prompt that stands again in the place of a later one, where nothing else is new. */
+  const returnedHead = (shown: readonly Message[]): readonly RecordedMessage[] => {
+    const head = shown.find(({ role }) => role === 'system')
+    const last = messages.findLast(({ role }) => role === 'system')
+    if (head === undefined || last === undefined) return []
+    const recorded = recordedMessage(head)
+    return JSON.stringify(recorded) === JSON.stringify(last) ? [] : [recorded]
+  }
   /** True when it is too late to take something down. */
   const isLate = (what: string): boolean => {
     if (isClosed) onLate(what)
@@ -96,7 +104,8 @@ export function createEpisodeRecorder(options: EpisodeRecorderOptions): EpisodeR
 
     async conversation(shown, shownTools) {
       if (isLate('conversation')) return
-      messages.push(...unknownOf(shown))
+      const unknown = unknownOf(shown)
+      messages.push(...(unknown.length > 0 ? unknown : returnedHead(shown)))
       tools = mergeTools(tools, shownTools)
     },
 

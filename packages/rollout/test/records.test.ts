@@ -288,6 +288,41 @@ test('a changed head is recorded once more, what was said before it is not', asy
   ])
 })
 
+test('a head that was there before is recorded again when it comes back', async () => {
+  const heads = ['Sell.', 'Help.', 'Help.', 'Sell.']
+  const index = await recorded(
+    1,
+    {
+      observation: {
+        messages: [
+          { role: 'system', content: heads[0]! },
+          { role: 'user', content: '0' },
+        ],
+      },
+      step: (_, __, count) =>
+        count + 1 === heads.length
+          ? { done: true }
+          : {
+              done: false,
+              messages: [{ role: 'user', content: String(count + 1) }],
+              turn: { system: { role: 'system', content: heads[count + 1]! } },
+            },
+    },
+    { replies: ['ok'] },
+  )
+  const { episode } = await index.episode('run', key)
+  const said = episode?.messages.filter(({ role }) => role !== 'assistant')
+  expect(said?.map(({ content }) => content)).toEqual([
+    'Sell.',
+    '0',
+    '1',
+    'Help.',
+    '2',
+    '3',
+    'Sell.',
+  ])
+})
+
 test('images are recorded by their size, and stand as −1 among the ids', async () => {
   const image: ImagePart = {
     type: 'image',
