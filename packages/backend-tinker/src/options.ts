@@ -27,6 +27,7 @@ export interface TinkerOptions {
   /** Connections: an undici `Agent`, `Pool` or proxy agent in place of the client's own. Closed by whoever made it. */
   readonly dispatcher?: Dispatcher
   readonly clock?: Clock
+  /** Default: where a run that uses the backend logs. */
   readonly logger?: Logger
   readonly projectId?: string
   /** Of the session, for the service's lists. */

@@ -3,12 +3,14 @@ import {
   StateError,
   UnsupportedError,
   lossNames,
+  silentLogger,
   unknownName,
   type Backend,
   type Capabilities,
   type CheckpointInfo,
   type CheckpointRef,
   type LearnerOptions,
+  type Logger,
   type ModelInfo,
   type Sampler,
 } from '@tiltyard/core'
@@ -45,7 +47,8 @@ const UNKNOWN_WINDOW = 32_768
  * @throws ConfigError for options that can't be right. Nothing is sent before the first call.
  */
 export function tinkerBackend(options: TinkerOptions): Backend {
-  const client = tinkerClient(options)
+  const told = options.logger === undefined ? createRelay() : undefined
+  const client = tinkerClient(told === undefined ? options : { ...options, logger: told.logger })
   const host = new URL(options.baseUrl ?? HOSTED_URL).host
   const samplers = new Set<Sampler>()
   let described: Promise<Capabilities> | undefined
@@ -188,10 +191,29 @@ export function tinkerBackend(options: TinkerOptions): Backend {
         })
       },
     }),
+    logTo(logger) {
+      told?.to(logger)
+    },
     async close() {
       closed = true
       for (const sampler of samplers) await sampler.close()
       await client.close()
+    },
+  }
+}
+
+/** A logger that hands on to another, which comes later; silent until then. */
+function createRelay(): { readonly logger: Logger; to(logger: Logger): void } {
+  let target = silentLogger
+  return {
+    logger: {
+      debug: (...said) => target.debug(...said),
+      info: (...said) => target.info(...said),
+      warn: (...said) => target.warn(...said),
+      error: (...said) => target.error(...said),
+    },
+    to(logger) {
+      target = logger
     },
   }
 }

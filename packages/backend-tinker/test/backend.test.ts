@@ -1,4 +1,5 @@
-import { TiltyardError, tokenPrompt } from '@tiltyard/core'
+import { TiltyardError, tokenPrompt, type Logger } from '@tiltyard/core'
+import { simulatedClock } from '@tiltyard/testkit'
 import { describe, expect, test } from 'vitest'
 
 import { HOSTED_URL, tinkerBackend, tinkerClient } from '../src/index.ts'
@@ -43,6 +44,41 @@ describe('what a service can', () => {
       adaptations: ['lora'],
       executor: 'tinker service at x.test',
     })
+  })
+
+  test('F47: the first try again is told at once, where the run logs, unless it has a logger of its own', async () => {
+    const logs = (): { readonly logger: Logger; readonly lines: string[] } => {
+      const lines: string[] = []
+      const line = (text: string) => void lines.push(text)
+      return { lines, logger: { debug: line, info: line, warn: line, error: line } }
+    }
+    const [own, run] = [logs(), logs()]
+    for (const logger of [undefined, own.logger]) {
+      const clock = simulatedClock()
+      const told: number[] = []
+      const listening = {
+        ...run.logger,
+        warn: (text: string) => {
+          told.push(clock.now())
+          run.lines.push(text)
+        },
+      }
+      const backend = tinkerBackend({
+        baseUrl: 'http://127.0.0.1:9',
+        apiKey: 'k',
+        fetch: () => Promise.reject(new TypeError('fetch failed')),
+        clock,
+        deadlines: { retries: 20_000 },
+        ...(logger === undefined ? {} : { logger }),
+      })
+      backend.logTo?.(listening)
+      const began = clock.now()
+      const failed = clock.drive(backend.describe())
+      await expect(failed).rejects.toMatchObject({ code: 'TINKER_UNREACHABLE' })
+      expect(told.slice(0, 1)).toEqual(logger === undefined ? [began] : [])
+    }
+    expect(run.lines[0]).toBe(own.lines[0])
+    expect(run.lines[0]).toContain('trying again to')
   })
 
   test('a wrong model name names the nearest', async () => {

@@ -1,6 +1,7 @@
 import type { Contract } from './contract.ts'
 import type { LossName } from './data.ts'
 import type { Learner } from './learner.ts'
+import type { Logger } from './logger.ts'
 import type { Sampler } from './sampler.ts'
 
 /** A saved state by its address, which only its backend reads. `training` has weights and optimizer, `sampling` weights only. */
@@ -87,6 +88,11 @@ export interface Backend extends Contract<'backend/1'> {
   learner(options: LearnerOptions): Promise<Learner>
   sampler(ref: SamplerRef): Promise<Sampler>
   checkpoints(): CheckpointStore
+  /**
+   * From now on what is no error yet is told there: a service that is away, an account to be paid. One that was made with a logger
+   * of its own keeps that. Absent where there is nothing to tell.
+   */
+  logTo?(logger: Logger): void
   /** Closes what it made, ends its workers and connections. Idempotent. */
   close(): Promise<void>
 }

@@ -1,5 +1,5 @@
 import type { RunControl } from './config/control.ts'
-import type { SupervisedTraining, Training } from './config/training.ts'
+import type { SupervisedTraining, Training, Whereabouts } from './config/training.ts'
 import type {
   EvaluationReport,
   StepReport,
@@ -31,6 +31,7 @@ export function train(
   { config }: Training,
   control: RunControl = {},
 ): Run<StepReport, TrainingResult> {
+  speak(config, control)
   return runOf((onResult) => trainingRun(config, control, onResult))
 }
 
@@ -39,6 +40,7 @@ export function supervise(
   { config }: SupervisedTraining,
   control: RunControl = {},
 ): Run<SupervisedReport, SupervisedResult> {
+  speak(config, control)
   return runOf((onResult) => superviseRun(config, control, onResult))
 }
 
@@ -52,7 +54,13 @@ export function evaluate(
   options: EvaluateOptions,
   control: RunControl = {},
 ): Promise<readonly EvaluationReport[]> {
+  speak(config, control)
   return evaluationRun(config, options, control)
+}
+
+/** What the backend has to say is said where the run logs. */
+function speak({ backend }: Whereabouts, { logger }: RunControl): void {
+  if (logger !== undefined) backend.logTo?.(logger)
 }
 
 function runOf<Report, Result>(

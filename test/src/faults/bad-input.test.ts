@@ -110,6 +110,18 @@ describe('what a person hears of a mistake, and the exit code', { timeout: 10 * 
     expect(code).toBe(0)
   })
 
+  test('F47: a service at a closed port: that it is tried again, at once, and in the end what to check', async () => {
+    const file = await recipe(
+      "{ backend: tinkerBackend({ baseUrl: 'http://127.0.0.1:9', apiKey: 'k', deadlines: { retries: 2_000 } }), model: 'bigram', adaptation: { rank: 4 } }",
+      `const { tinkerBackend } = await import(${dist('backend-tinker')})\nawait config.backend.close()`,
+    )
+    const { code, stdout, stderr } = await train(file)
+    expect(stdout.match(/warning: trying again to ask the service/g)).toHaveLength(1)
+    expect(stderr).toContain('127.0.0.1:9 gave no answer')
+    expect(stderr).toContain('check the base address and the network')
+    expect(code).toBe(1)
+  })
+
   test('a second trainer on the same run: it is refused, with how to take over', async () => {
     const file = await recipe()
     expect((await train(file)).code).toBe(0)

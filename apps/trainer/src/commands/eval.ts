@@ -53,6 +53,7 @@ async function runEvaluation(
     stream: flags.json === true ? terminal.stderr : terminal.stdout,
     env: terminal.env,
   })
+  config.backend.logTo?.(screenLogger(screen))
   try {
     const chosen = await chooseSampler(config, flags)
     const run = await freeRunName(config.index, `${chosen.run}-eval`)

@@ -1,3 +1,4 @@
+import { ConfigError } from '@tiltyard/core'
 import { createGateway, serveGateway } from '@tiltyard/gateway'
 import { folderLedgerStore, tinkerServer } from '@tiltyard/tinker-server'
 import type { TrainingConfig } from '@tiltyard/train'
@@ -65,8 +66,12 @@ export function serveCommand(
     )
     .action(async (recipe: string, flags: ServeFlags) => {
       await serving(recipe, flags, terminal, async (config, logger) => {
+        const [key, ...more] = flags.key ?? []
+        if (more.length > 0)
+          throw new ConfigError('serve gateway', [
+            { at: '--key', message: 'the gateway lets in one key; name one' },
+          ])
         const { policies, lines } = await servedPolicies(config, flags)
-        const [key] = flags.key ?? []
         const gateway = createGateway({
           serving: key === undefined ? {} : { key },
           policies,
@@ -106,8 +111,10 @@ async function serving(
 ): Promise<void> {
   const config = await readTraining(recipe, flags, terminal)
   const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
+  const logger = screenLogger(screen)
+  config.backend.logTo?.(logger)
   try {
-    const { line, close } = await start(config, screenLogger(screen))
+    const { line, close } = await start(config, logger)
     screen.line(line)
     screen.line('Ctrl-C ends it')
     await untilInterrupted(terminal.interrupts)

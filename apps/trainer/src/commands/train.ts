@@ -63,6 +63,7 @@ export function trainCommand(
 async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal): Promise<number> {
   const screen = createScreen({ stream: terminal.stdout, env: terminal.env })
   const config = await readTraining(recipe, flags, terminal)
+  config.backend.logTo?.(screenLogger(screen))
   try {
     if (flags.dryRun === true) return await dryRun(config, flags, { terminal, screen })
     const named = flags.resume === true ? unfinishedRun : freeRunName
