@@ -1,53 +1,18 @@
-import {
-  episodeId,
-  type EpisodeEvent,
-  type ImagePart,
-  type RunEvent,
-  type RunRecord,
-  type RunWriter,
-} from '@tiltyard/core'
+import type { EpisodeEvent, ImagePart, RunEvent, RunWriter } from '@tiltyard/core'
 import {
   charRenderer,
   charText,
   charTools,
   memoryRunIndex,
-  scriptedEnv,
-  scriptedPlan,
   scriptedSampler,
-  type MemoryRunIndex,
-  type ScriptedEnvOptions,
 } from '@tiltyard/testkit'
 import { expect, test } from 'vitest'
 
-import { episodeSeed, groupEvent, replySeed } from '../src/index.ts'
-import { groupKey, play, playOne, rollout, type TestRollout } from './support/play.ts'
+import { episodeSeed, replySeed } from '../src/index.ts'
+import { playOne } from './support/play.ts'
+import { firstKey, recorded, runRecord } from './support/recorded.ts'
 
-const record: RunRecord = {
-  version: 1,
-  name: 'run',
-  startedAt: 0,
-  seed: 11,
-  config: {},
-  fingerprints: {},
-  versions: {},
-}
-
-async function recorded(
-  size: number,
-  env: ScriptedEnvOptions,
-  options: TestRollout = {},
-): Promise<MemoryRunIndex> {
-  const index = memoryRunIndex()
-  const writer = await index.claim(record, { expect: 'new' })
-  await play(
-    scriptedPlan(size, () => scriptedEnv(env)),
-    { writer, ...options },
-  )
-  return index
-}
-
-const key = { ...groupKey, member: 0, attempt: 0 }
-const typesOf = (events: readonly RunEvent[]) => events.map(({ type }) => type)
+const key = firstKey
 
 test('an episode is recorded with what was said, done, sampled and scored', async () => {
   const index = await recorded(
@@ -148,7 +113,7 @@ test('F37: each reply is recorded with what it was sampled with', async () => {
 
 test('E17: a reply is in the record before any of its calls runs', async () => {
   const index = memoryRunIndex()
-  const writer = await index.claim(record, { expect: 'new' })
+  const writer = await index.claim(runRecord, { expect: 'new' })
   let taken = false
   const slow: RunWriter = {
     ...writer,
@@ -181,72 +146,6 @@ test('E17: a reply is in the record before any of its calls runs', async () => {
       { role: 'assistant', content: 'so ', toolCalls: [{ name: 'look' }] },
     ],
   })
-})
-
-test('E35, E8: a failed attempt is in the record with its reason, and the next attempt beside it', async () => {
-  let plays = 0
-  const index = await recorded(1, {
-    step() {
-      plays += 1
-      if (plays === 1) throw new RangeError('the store is closed')
-      return { done: true }
-    },
-  })
-  const again = { ...key, attempt: 1 }
-  const failed = await index.episode('run', key)
-  expect(failed.episode?.end).toEqual({
-    kind: 'failed',
-    phase: 'tool',
-    error: { name: 'RangeError', message: 'the store is closed' },
-  })
-  expect(failed.score).toBeUndefined()
-  expect(failed.failures).toMatchObject([{ phase: 'tool', error: { name: 'RangeError' } }])
-  expect((await index.episode('run', again)).score?.reward).toEqual({ reward: 1 })
-  expect(typesOf(index.events('run')).at(-1)).toBe('group')
-})
-
-test('an episode that could not be opened is in the record', async () => {
-  const index = memoryRunIndex()
-  const writer = await index.claim(record, { expect: 'new' })
-  await play(
-    scriptedPlan(1, () => Promise.reject(new Error('no sandbox'))),
-    { writer, failures: { kind: 'minGroup' } },
-  )
-  expect((await index.episode('run', key)).episode).toMatchObject({
-    end: { kind: 'failed', phase: 'open' },
-    replies: [],
-    sequences: [],
-  })
-})
-
-test('a score that failed is recorded as unscored, with the failure', async () => {
-  const index = await recorded(1, { score: () => Promise.reject(new Error('no judge')) })
-  const { score, failures } = await index.episode('run', key)
-  expect(score).toMatchObject({ scores: {}, reward: { unscored: 'scoring failed: no judge' } })
-  expect(failures).toMatchObject([{ phase: 'score' }])
-})
-
-test('a dropped group is recorded with the reason, unless its caller records it', async () => {
-  const failing = { step: () => Promise.reject(new Error('x')) }
-  const options = { failures: { kind: 'minGroup' } } as const
-  const index = await recorded(2, failing, options)
-  const groups: unknown[] = []
-  for await (const group of index.groups('run')) groups.push(group)
-  expect(groups).toMatchObject([
-    { key: groupKey, members: 2, dropped: '0 of 2 members, and at least 2 are needed' },
-  ])
-  const silent = await recorded(2, failing, { ...options, recordGroup: false })
-  expect(typesOf(silent.events('run'))).not.toContain('group')
-})
-
-test('the event of a group takes the caller’s reason for dropping it', async () => {
-  const group = await play(scriptedPlan(1, () => scriptedEnv()))
-  expect(groupEvent(group, 'constant')).toMatchObject({
-    type: 'group',
-    members: 1,
-    dropped: 'constant',
-  })
-  expect(groupEvent(group)).not.toHaveProperty('dropped')
 })
 
 test('a changed head is recorded once more, what was said before it is not', async () => {
@@ -342,28 +241,6 @@ test('images are recorded by their size, and stand as −1 among the ids', async
     content: [{ type: 'image', format: 'png', width: 4, height: 5, bytes: 10 }],
   })
   expect(Array.from(episode!.sequences[0]!.ids.slice(1, 3))).toEqual([-1, -1])
-})
-
-test('F69: a cancelled run leaves each started episode with its outcome', async () => {
-  const index = memoryRunIndex()
-  const writer = await index.claim(record, { expect: 'new' })
-  const controller = new AbortController()
-  const run = rollout({ writer, signal: controller.signal })
-  const plan = scriptedPlan(2, () =>
-    scriptedEnv({
-      step(_, { signal }) {
-        controller.abort(new Error('enough'))
-        return run.clock.sleep(1_000, signal).then(() => ({ done: true }))
-      },
-    }),
-  )
-  await expect(play(plan, run)).rejects.toThrow('enough')
-  const ends: unknown[] = []
-  for await (const { key: found, end } of index.episodes('run')) ends.push([episodeId(found), end])
-  expect(ends).toEqual([
-    ['train/step-0007/g3/m0/a0', { kind: 'cancelled' }],
-    ['train/step-0007/g3/m1/a0', { kind: 'cancelled' }],
-  ])
 })
 
 test('E36, E39: nothing that was said or done is in the log, however talkative', async () => {
