@@ -83,6 +83,26 @@ test.each(Object.keys(echoes))('§18.41 §18.43 F56 the same holds with %s', asy
   expect(it.record.log.filter((line) => line.startsWith('conversation'))).toHaveLength(1)
 })
 
+test.each([
+  ['strict', '{"a": 1, "b": 2}', undefined],
+  ['strict', '{"b": 2, "a": 1}', 'edited_args'],
+  ['ids', '{"a": 1, "b": 2, "limit": 10}', undefined],
+  ['canonical', '{"a": 1, "b": 2, "limit": 10}', 'edited_args'],
+] as const)(
+  '§18.41 §18.44 with echoTolerance: %s, arguments sent back as %s',
+  async (echoTolerance, sent, cause) => {
+    const it = bench(['⟦look {"a": 1, "b": 2}⟧'], { gateway: { echoTolerance } })
+    await loop(it, 2, (message) => ({
+      ...message,
+      tool_calls: message.tool_calls!.map((call) => ({
+        ...call,
+        function: { ...call.function, arguments: sent },
+      })),
+    }))
+    expect(it.record.replies[1]!.restart).toBe(cause)
+  },
+)
+
 test('§18.42 F50 a reply cut by length is closed by the template, once, before the next turn', async () => {
   const { chat, sampler, record } = bench([{ ids: reply('half', false), stop: 'length' }, 'rest'])
   await chat([user('go')])

@@ -91,7 +91,7 @@ test('two versions of a run and the model are served beside each other, and the 
   expect(code).toBe(0)
 })
 
-test('a version that is not there is told with those that are, and one named twice is refused', async () => {
+test('a version that is not there is told with those that are, and one named twice is refused, as are two keys', async () => {
   const serve = (...args: string[]) =>
     run(process.execPath, [program, 'serve', 'gateway', recipe, ...args], {
       cwd: folder,
@@ -105,4 +105,7 @@ test('a version that is not there is told with those that are, and one named twi
   const twice = await serve('--beside', 'model', '--beside', 'model')
   expect(twice.code).toBe(2)
   expect(twice.stderr).toContain('--beside: "model" is served already')
+  const keys = await serve('--key', 'first-of-two-keys', 'second-of-two-keys')
+  expect(keys.code).toBe(2)
+  expect(keys.stderr).toContain('--key: the gateway lets in one key')
 })
