@@ -1,4 +1,4 @@
-import { DeadlineError, TiltyardError, asError, withDeadline } from '@tiltyard/core'
+import { DeadlineError, TiltyardError, after, asError, withDeadline } from '@tiltyard/core'
 
 import type { Credentials } from './credentials.ts'
 import { TinkerError, detailOf, short, type TinkerErrorCode } from './errors.ts'
@@ -41,6 +41,8 @@ export interface Caller {
 
 const PREFIX = '/api/v1'
 const FIRST_DELAY_MS = 500
+/** Silence after which it is told that an answer is waited for. */
+const SILENCE_MS = 10_000
 const LONGEST_DELAY_MS = 10_000
 const LONGEST_ASKED_DELAY_MS = 60_000
 const BILLING_PAUSE_MS = 5_000
@@ -90,6 +92,16 @@ export function createCaller(
     return { response, credential }
   }
 
+  /** Tells when an answer is long in coming. A call that waits for a result may take its time. */
+  const watched: typeof attempt = async (call, ...rest) => {
+    if (call.waits === true) return attempt(call, ...rest)
+    const { operation } = call
+    const callOff = after(clock, SILENCE_MS, () =>
+      notices.say(`silence ${operation}`, `the service has not answered yet: ${operation}`),
+    )
+    return attempt(call, ...rest).finally(callOff)
+  }
+
   const send = async (given: Call): Promise<WireResponse> => {
     const call = { ...given, signal: given.signal ?? ended }
     const idempotencyKey = `tiltyard-${crypto.randomUUID()}`
@@ -100,7 +112,7 @@ export function createCaller(
       let failure: TiltyardError
       let delay: number | undefined
       try {
-        const { response, credential } = await attempt(call, idempotencyKey, tries)
+        const { response, credential } = await watched(call, idempotencyKey, tries)
         const unpaid = cantPay(response)
         const handled = call.handles?.includes(response.status) === true
         if (response.status < 300 || (handled && !(unpaid && response.status === 429)))
@@ -182,9 +194,9 @@ export function backoff(tries: number): number {
 /** The pause that the service asks for, in milliseconds. */
 function askedDelay(response: WireResponse): number | undefined {
   const milliseconds = Number(response.header('retry-after-ms') ?? Number.NaN)
-  const after = response.header('retry-after')
-  const seconds = Number(after ?? Number.NaN)
-  const date = after === undefined ? Number.NaN : Date.parse(after) - Date.now()
+  const wish = response.header('retry-after')
+  const seconds = Number(wish ?? Number.NaN)
+  const date = wish === undefined ? Number.NaN : Date.parse(wish) - Date.now()
   const asked = [milliseconds, 1_000 * seconds, date].find(Number.isFinite)
   return asked !== undefined && asked > 0 && asked <= LONGEST_ASKED_DELAY_MS ? asked : undefined
 }

@@ -82,6 +82,22 @@ describe('#8 what is tried again', () => {
     expect(clock.now()).toBeLessThanOrEqual(35_000)
   })
 
+  test('F47: a service that doesn’t answer is told of within seconds, one that does is not', async () => {
+    const told: [number, string][] = []
+    const clock = simulatedClock()
+    const warn = (text: string) => void told.push([clock.now(), text])
+    const logger = { debug() {}, info() {}, error() {}, warn }
+    const options = { clock, logger, deadlines: { request: 60_000, retries: 0 } }
+    const silent = ask([silence], options)
+    const began = clock.now()
+    await failure(clock.drive(silent.work))
+    expect(told.map(([at]) => at - began)).toEqual([10_000])
+    expect(told[0]![1]).toContain('the service has not answered yet')
+    await clock.drive(ask([good], options).work)
+    await clock.advance(60_000)
+    expect(told).toHaveLength(1)
+  })
+
   test('x-should-retry wins over the status', async () => {
     const refused = ask([status(500, { 'x-should-retry': 'false' })])
     await failure(refused.work)
