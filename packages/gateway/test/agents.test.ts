@@ -71,6 +71,27 @@ describe('an agent function', () => {
     expect(scored.outcome.scores).toEqual({ done: { value: 0 } })
   })
 
+  test('that says itself how it ended has ended so', async () => {
+    const saying = (body: object) =>
+      sourceOf(
+        createGateway(),
+        async (_, { model }) => {
+          await model.fetch(`${model.baseURL}/rollout/end`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${model.apiKey}` },
+            body: JSON.stringify(body),
+          })
+        },
+        { verifiers: { said: ({ output }: { output: unknown }) => (output === '42' ? 1 : 0) } },
+      )
+    const failed = await playFirst(saying({ status: 'failed', error: 'no disk' }), byteSampler([]))
+    expect(failed.end).toMatchObject({ kind: 'failed', phase: 'agent' })
+    expect(JSON.stringify(failed.end)).toContain('no disk')
+    const done = await playFirst(saying({ output: '42' }), byteSampler([]))
+    expect(done.end).toEqual({ kind: 'completed' })
+    expect(done.outcome.scores).toEqual({ said: { value: 1 } })
+  })
+
   test('§18.78 that makes no call is counted, and its verifier runs all the same', async () => {
     const source = sourceOf(createGateway(), async () => {}, { verifiers: { done: () => 0 } })
     const { end, outcome, record } = await playFirst(source, byteSampler(['hi']))

@@ -50,7 +50,7 @@ export interface AgentRun {
 export interface Agent {
   /** Tells agents apart; part of a source's fingerprint. */
   readonly name: string
-  /** Runs the agent on a task to its end. Rejects when the agent fails. Stops soon after the signal. */
+  /** Runs the agent on a task to its end. Rejects when it fails; what it says of its end itself, `attempt.said`, goes before. Stops soon after the signal. */
   run(run: AgentRun): Promise<AgentOutput>
   /** Stops what still runs; resolves when nothing does. After a cancellation at once, without time to tidy up. */
   stop?(run: AgentRun, end: EndReason): Promise<void>

@@ -1,6 +1,7 @@
 import {
   ConfigError,
   summarizeError,
+  TiltyardError,
   type EndReason,
   type Episode,
   type EpisodeOutcome,
@@ -57,7 +58,10 @@ export function agentEpisode(parts: EpisodeParts): Episode {
     run = { task, seed, attempt, signal, context: agentContext(gateway, attempt, seed, signal) }
     try {
       const done = await agent.run(run)
-      output = done.output
+      const { said } = attempt
+      output = said?.output ?? done.output
+      if (said?.status === 'failed')
+        throw new TiltyardError('AGENT', `the agent failed: ${said.error ?? 'it did not say why'}`)
       if (done.reward !== undefined && !attempt.rewards.hasOutcome)
         giveReward(attempt, done.reward, rewards)
       return endOf(attempt)
