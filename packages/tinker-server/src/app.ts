@@ -267,7 +267,7 @@ export function createApp(parts: AppParts): Hono {
   })
   app.get(`${one}/archive`, async (context) => {
     const { token, expires } = await archives.offer(at(context))
-    const place = `${baseOf(context.req.raw)}${DOWNLOADS}${token}`
+    const place = `${baseOf(context.req.raw, options.advertise)}${DOWNLOADS}${token}`
     return respond('', 'text/plain', 302, { location: place, expires: expires.toUTCString() })
   })
   app.get(`${DOWNLOADS}:token`, async (context) => {

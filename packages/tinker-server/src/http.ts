@@ -15,8 +15,9 @@ export function pathOf(request: Request): string {
   return begin === -1 ? pathname : pathname.slice(begin + PREFIX.length)
 }
 
-/** All that stands before that path, the prefix included: where this server is for whoever sent the request. */
-export function baseOf(request: Request): string {
+/** All that stands before that path, the prefix included: where this server is for whoever sent the request, or as it is advertised. */
+export function baseOf(request: Request, advertise: string | undefined): string {
+  if (advertise !== undefined) return advertise + PREFIX
   const { origin, pathname } = new URL(request.url)
   return origin + pathname.slice(0, pathname.indexOf(`${PREFIX}/`) + PREFIX.length)
 }

@@ -19,6 +19,11 @@ export interface TinkerServerOptions {
   readonly keys?: readonly string[]
   /** Where what is known of checkpoints is kept; their weights are the backend's. Default: in memory. */
   readonly ledger?: LedgerStore
+  /**
+   * How clients reach it, with whatever path is in front of `/api/v1`, where that is not what they name in their requests: behind a
+   * proxy that ends TLS. Addresses of archives begin with it.
+   */
+  readonly advertise?: string
   /** What clients load as tokenizer: a name or a folder. Default: the model's name. */
   readonly tokenizer?: string
   /** Tokens that end a sample whose request names none. Default: none. */
@@ -51,6 +56,7 @@ export interface CheckedServerOptions {
   readonly backend: Backend
   readonly keys: readonly string[]
   readonly ledger: LedgerStore
+  readonly advertise?: string
   readonly tokenizer?: string
   readonly endTokens: readonly number[]
   readonly clock: Clock
@@ -68,6 +74,12 @@ const schema = z.strictObject({
   backend: anObject,
   keys: z.array(z.string().min(8, 'a key has at least 8 characters')).optional(),
   ledger: anObject.optional(),
+  advertise: z
+    .url({ protocol: /^https?$/, error: 'expected an http or https address' })
+    .refine((url) => !/\/\/[^/]*@|[?#]/.test(url), {
+      message: 'an address without user, query or fragment',
+    })
+    .optional(),
   tokenizer: z.string().optional(),
   endTokens: z.array(z.int().min(0)).optional(),
   clock: anObject.optional(),
@@ -93,6 +105,7 @@ export function checkServerOptions(options: TinkerServerOptions): CheckedServerO
     backend: options.backend,
     keys: options.keys ?? [],
     ledger: options.ledger ?? memoryLedgerStore(),
+    ...(options.advertise !== undefined && { advertise: options.advertise.replace(/\/+$/, '') }),
     ...(options.tokenizer !== undefined && { tokenizer: options.tokenizer }),
     endTokens: options.endTokens ?? [],
     clock: options.clock ?? systemClock,

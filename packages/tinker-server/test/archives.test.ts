@@ -9,8 +9,9 @@ const KEY = 'tml-let-me-in'
 const keyed = { 'x-api-key': KEY }
 
 /** A server that wants a key, as a peer that has it; and a saved checkpoint. */
-async function saved(backend?: Backend, clock = simulatedClock()) {
-  const outside = peer({ keys: [KEY], clock }, backend)
+async function saved(backend?: Backend, clock = simulatedClock(), advertise?: string) {
+  const advertised = advertise === undefined ? {} : { advertise }
+  const outside = peer({ keys: [KEY], clock, ...advertised }, backend)
   const call: Peer['call'] = (path, body, options) =>
     outside.call(path, body, { ...options, headers: keyed })
   const session = (await call('/create_session', {})).json['session_id']
@@ -115,4 +116,26 @@ test('a file that can’t be read any more breaks the download off', async () =>
   const { outside, call, at } = await saved(failing)
   const place = placeOf((await call(at)).headers)
   await expect(outside.call(place)).rejects.toThrow('the disk is gone')
+})
+
+test('behind a proxy that ends TLS, archives are where clients reach the server', async () => {
+  const { outside, call, at } = await saved(
+    bigramBackend(),
+    simulatedClock(),
+    'https://rl.example/tinker/',
+  )
+  const { headers } = await call(at)
+  expect(headers.get('location')).toMatch(
+    /^https:\/\/rl\.example\/tinker\/api\/v1\/archives\/[\da-f-]{36}$/,
+  )
+  expect((await outside.call(placeOf(headers))).status).toBe(200)
+})
+
+test.each([
+  'rl.example',
+  'ftp://rl.example',
+  'https://me:secret@rl.example',
+  'https://rl.example?a',
+])('the advertised address "%s" is refused', (advertise) => {
+  expect(() => peer({ advertise })).toThrow(/advertise/)
 })

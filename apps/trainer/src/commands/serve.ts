@@ -18,6 +18,7 @@ interface ServeFlags extends RecipeFlags, ServedChoice {
   readonly port?: number
   readonly key?: readonly string[]
   readonly ledger?: string
+  readonly advertise?: string
 }
 
 /** Serves what a recipe trains: the service's protocol over its backend, or one of its policies to agents; or a bundle's tasks. */
@@ -34,6 +35,10 @@ export function serveCommand(
       '--ledger <folder>',
       'keeps what clients know of their checkpoints, so that a server that starts again has them (default: in memory)',
     )
+    .option(
+      '--advertise <address>',
+      'how clients reach it, for the addresses of archives: behind a proxy that ends TLS',
+    )
     .action(async (recipe: string, flags: ServeFlags) => {
       await serving(recipe, flags, terminal, async ({ backend, renderer }, logger) => {
         const server = tinkerServer({
@@ -42,6 +47,7 @@ export function serveCommand(
           endTokens: renderer.stop.tokens,
           ...(flags.key === undefined ? {} : { keys: flags.key }),
           ...(flags.ledger === undefined ? {} : { ledger: folderLedgerStore(flags.ledger) }),
+          ...(flags.advertise === undefined ? {} : { advertise: flags.advertise }),
         })
         const address = await server.listen(placeOf(flags))
         return { line: `serving the Tinker protocol at ${address}`, close: () => server.close() }
