@@ -365,15 +365,29 @@ function noCritic({ agent, purpose }: { agent?: string; purpose?: string }): boo
   return purpose === undefined && agent !== 'critic'
 }
 
-test('§18.41 a reply that a client sends back as two messages, text and calls, is one', async () => {
-  const { chat, record } = bench(['Well.⟦look {}⟧', 'done'])
+test.each([
+  ['text, calls', [{ content: [{ type: 'text', text: 'Well.' }] }, { calls: true }]],
+  ['reasoning, text, calls', [{ reasoning: 'hm' }, { content: 'Well.' }, { calls: true }]],
+  ['reasoning, text with calls', [{ reasoning: 'hm' }, { content: 'Well.', calls: true }]],
+  ['reasoning with text, calls', [{ reasoning: 'hm', content: 'Well.' }, { calls: true }]],
+])('§18.41 a reply that a client sends back in parts (%s) is one', async (_, parts) => {
+  const { chat, record } = bench(['‹hm›Well.⟦look {}⟧', 'done'])
   const { choices } = await chat([user('go')], { tools: chatTools('look') })
   const { tool_calls } = choices[0]!.message
-  const echo = [
-    { role: 'assistant', content: [{ type: 'text', text: 'Well.' }] },
-    { role: 'assistant', content: null, tool_calls },
-  ]
+  const echo = parts.map(({ content = null, calls = false, ...part }: Part) => ({
+    role: 'assistant',
+    content,
+    ...part,
+    ...(calls ? { tool_calls } : {}),
+  }))
   const result = toolResult(tool_calls![0]!.id, 'seen')
   await chat([user('go'), ...echo, result], { tools: chatTools('look') })
   expect(record.replies[1]!.restart).toBeUndefined()
 })
+
+/** A message with a part of a reply. */
+interface Part {
+  readonly content?: unknown
+  readonly reasoning?: string
+  readonly calls?: boolean
+}

@@ -84,21 +84,23 @@ function chatMessage(message: JsonValue, index: number): Message {
   return { role, toolCallId: id, content, ...(typeof name === 'string' ? { name } : {}) }
 }
 
-/** Text and calls of one reply as one message: the Agents SDK sends them back as two. */
+/** Reasoning, text and calls of one reply as one message: the Agents SDK sends them back as up to three. */
 function joinReplies(messages: readonly Message[]): readonly Message[] {
   const joined: Message[] = []
   for (const message of messages) {
     const before = joined.at(-1)
-    const isRest =
-      message.role === 'assistant' &&
-      message.content === '' &&
-      message.toolCalls !== undefined &&
-      before?.role === 'assistant' &&
-      before.toolCalls === undefined
-    if (isRest) joined.splice(-1, 1, { ...message, ...before, toolCalls: message.toolCalls })
+    if (message.role === 'assistant' && before?.role === 'assistant' && isRest(before, message))
+      joined.splice(-1, 1, { ...before, ...message, content: before.content + message.content })
     else joined.push(message)
   }
   return joined
+}
+
+/** Whether a message has only what comes after all that the one before it has: calls after text, both after reasoning. */
+function isRest(before: AssistantMessage, message: AssistantMessage): boolean {
+  if (before.toolCalls !== undefined || message.reasoning !== undefined) return false
+  if (before.content === '') return before.reasoning !== undefined
+  return message.content === '' && message.toolCalls !== undefined
 }
 
 function assistantMessage(message: JsonObject, content: string, param: string): AssistantMessage {
