@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,6 +17,7 @@ import { describeWith, program } from '../../support/machine.ts'
 import { runOk } from '../../support/run.ts'
 import { root } from '../../support/workspace.ts'
 import { accessibilityFaults, visit, WAIT_MS, type Visit } from './browser.ts'
+import { addressOf, cli, explore } from './command.ts'
 import {
   attackedEpisode,
   attacks,
@@ -36,7 +37,6 @@ declare const document: {
 }
 declare const window: { readonly innerWidth: number; readonly attacked?: unknown }
 
-const cli = join(root, 'apps/trainer/dist/cli.js')
 const recipe = fileURLToPath(new URL('../main-job/recipe.ts', import.meta.url))
 const RUN = 'small-desk'
 
@@ -459,24 +459,4 @@ async function checkShown(locator: Locator): Promise<void> {
 /** Nothing in the page failed, and the content policy had nothing to refuse. */
 function checkQuiet({ complaints }: Visit): void {
   expect(complaints).toEqual([])
-}
-
-function explore(cwd: string, args: readonly string[] = []): ChildProcess {
-  return spawn(process.execPath, [cli, 'explore', ...args], {
-    cwd,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-}
-
-/** Waits for the line that says where. Its output is read on, since a closed pipe would end it. */
-function addressOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = ''
-    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk
-      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(text)
-      if (found !== null) resolve(found[0])
-    })
-    child.once('exit', (code) => reject(new Error(`it ended with ${code} and said: ${text}`)))
-  })
 }
