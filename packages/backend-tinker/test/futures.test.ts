@@ -229,6 +229,37 @@ test('#64 429 to a sample request is no error: the same request after a pause', 
   expect(asked[0]!.headers.get('x-tinker-sampling-backpressure')).toBe('1')
 })
 
+test('F74: limits.sending bounds the sample requests that are on their way', async () => {
+  const waiting: (() => void)[] = []
+  const service = fakeService(({ path, json: body }) => {
+    if (path === '/create_sampling_session') return json({ sampling_session_id: 'x' })
+    if (path === '/retrieve_future') return sampled()
+    if (path !== '/asample') return undefined
+    return new Promise((resolve) => {
+      waiting.push(() => resolve(json({ request_id: String(body['seq_id']) })))
+    })
+  })
+  const limits = { sending: 2 }
+  const client = tinkerClient({
+    baseUrl: 'http://x.test',
+    apiKey: 'k',
+    fetch: service.fetch,
+    limits,
+  })
+  const session = await client.samplingSession({ baseModel: 'toy' })
+  const samples = Array.from({ length: 5 }, () =>
+    session.sample(tokenPrompt([1]), { numSamples: 1, maxTokens: 2 }),
+  )
+  for (const sent of [2, 4, 5]) {
+    await expect.poll(() => service.at('/asample').length).toBe(sent)
+    await new Promise(setImmediate)
+    expect(service.at('/asample')).toHaveLength(sent)
+    for (const answer of waiting.splice(0)) answer()
+  }
+  expect(await Promise.all(samples)).toHaveLength(5)
+  await client.close()
+})
+
 test('an abandoned sample is called off, where the service can', async () => {
   const service = fakeService((asked) => {
     if (asked.path === '/client/dynamic_config') return json({ sample_cancel_enabled: true })

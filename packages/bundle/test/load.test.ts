@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 import { bundleEnv, loadBundle } from '../src/index.ts'
-import { type BundleParts, makeBundle, writeBundle } from './support/make-bundle.ts'
+import { type BundleParts, freshFolder, makeBundle, writeBundle } from './support/make-bundle.ts'
 import { quiet } from './support/play.ts'
 
 const plainTool = (name: string) => ({ name, parameters: { type: 'object' }, run: () => name })
@@ -96,6 +96,17 @@ describe('a bundle', () => {
     expect(bundle.system).toBe('Be kind.')
     expect(bundle.tasks.ids).toEqual(['made'])
     expect(bundle.evals.get('test')).toEqual(['made'])
+  })
+
+  test('a folder of data is found by the variable that the manifest names', async () => {
+    const folder = await writeBundle({
+      manifest: { data: 'Get it from its authors.', dataVariable: 'SHELF_DATA' },
+    })
+    const data = await freshFolder()
+    await expect(loadBundle(folder, { env: { SHELF_DATA: data } })).resolves.toBeDefined()
+    await expect(loadBundle(folder, { env: { OTHER: data } })).rejects.toThrow(
+      'a folder of data is needed, and none was given. Get it from its authors.',
+    )
   })
 
   test('tools get the secrets that the manifest names, and no others', async () => {
