@@ -204,6 +204,26 @@ test('§18.30 arguments that are no JSON go out as they are, and each client’s
   }
 })
 
+test.each([
+  ['{"at": 1}', undefined],
+  ['{"at":1,"to":"so"}', undefined],
+  ['{"at":2}', 'edited_args'],
+  ['{"to":"so"}', 'edited_args'],
+])(
+  '§18.30 arguments that break off, sent back as %s, as far as they could be read',
+  async (sent, cause) => {
+    const it = bench([{ ids: reply('⟦look {"at": 1, "to": "so⟧') }])
+    await loop(it, 2, (message) => ({
+      ...message,
+      tool_calls: message.tool_calls!.map((call) => ({
+        ...call,
+        function: { ...call.function, arguments: sent },
+      })),
+    }))
+    expect(it.record.replies[1]!.restart).toBe(cause)
+  },
+)
+
 test('markup that names no call is text, and recorded as such', async () => {
   const { chat, attempt } = bench(['⟦{"x": 1}⟧'])
   const { choices } = await chat([user('go')])

@@ -105,9 +105,20 @@ function isSameArguments(call: ToolCall, echo: ToolCall, tolerance: EchoToleranc
   if (tolerance === 'ids') return true
   const canonical = canonicalArguments(other)
   if (canonicalArguments(own) === canonical) return true
-  // Clients repair arguments that are no JSON object: to an empty one, or to the text encoded once more.
+  // Clients repair arguments that are no JSON object: to an empty one, to the text encoded once more, or to as much as can be read.
   if (isRunnable(call)) return false
-  return canonical === '{}' || canonical === JSON.stringify(own)
+  return canonical === '{}' || canonical === JSON.stringify(own) || isReadablePart(other, own)
+}
+
+/** Whether an object is the start of a text that is none, closed: `{"a": 1}` of `{"a": 1, "b":`. */
+function isReadablePart(object: string, text: string): boolean {
+  if (!isJsonObject(object)) return false
+  const open = withoutSpace(object).replace(/["\]}]+$/, '')
+  return withoutSpace(text).startsWith(open)
+}
+
+function withoutSpace(text: string): string {
+  return text.replaceAll(/\s/g, '')
 }
 
 /** Policy and tools, in order: others make another context. */

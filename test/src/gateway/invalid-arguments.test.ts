@@ -1,0 +1,40 @@
+import { scriptedSampler } from '@tiltyard/testkit'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+
+import { smallAgents, type PlainTool } from './agents.ts'
+import { isUnbroken, openAttempt } from './attempts.ts'
+
+const add: PlainTool = {
+  name: 'add',
+  description: 'Adds.',
+  parameters: z.object({ a: z.number(), b: z.number() }),
+  run: ({ a, b }) => String(Number(a) + Number(b)),
+}
+
+/** Whether the client goes on when it has arguments that it can't read; the others leave that to the agent. */
+const goesOn = [
+  ['AI SDK, openai-compatible', false],
+  ['AI SDK, openai-compatible', true],
+  ['AI SDK, openai (Responses)', false],
+  ['AI SDK, openai (Responses)', true],
+  ['Agents SDK (Responses)', false],
+  ['Agents SDK (Responses)', true],
+  ['Agents SDK (chat)', false],
+  ['Agents SDK (chat)', true],
+  // Not streaming, it ends with no words.
+  ['LangGraph on @langchain/openai', true],
+] as const
+
+test.each(goesOn)(
+  '§18.30 %s sends arguments that break off back in its own way, and goes on from the sampled ids (stream: %s)',
+  async (name, stream) => {
+    const sampler = scriptedSampler(['⟦add {"a": 1, "b": ⟧', 'Done.'])
+    const { model, replies, attempt } = openAttempt(sampler)
+    const said = await smallAgents[name]({ model, prompt: 'go', tools: [add], stream })
+    expect(said).toBe('Done.')
+    expect(attempt.calls[0]!.samples[0]!.parse).toBe('args_invalid')
+    expect(replies.map(({ restart }) => restart)).toEqual([undefined, undefined])
+    expect(isUnbroken(replies)).toBe(true)
+  },
+)
