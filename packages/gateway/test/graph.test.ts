@@ -2,15 +2,8 @@ import { promptIds, type PlayedReply } from '@tiltyard/core'
 import { expect, test } from 'vitest'
 
 import { byteRenderer, mark, reply, text } from './support/byte-renderer.ts'
-import {
-  bench,
-  chatTools,
-  system,
-  toolResult,
-  user,
-  type Bench,
-  type WireMessage,
-} from './support/harness.ts'
+import { bench, chatTools, system, user } from './support/harness.ts'
+import { loop, withoutReasoning } from './support/loop.ts'
 import { byteSampler } from './support/sampler.ts'
 
 /** The ids of a reply's prompt and of the reply. */
@@ -20,26 +13,6 @@ function whole({ prompt, sample }: PlayedReply): number[] {
 
 function startsWith(all: ArrayLike<number>, start: readonly number[]): boolean {
   return start.every((id, at) => all[at] === id)
-}
-
-function withoutReasoning(message: WireMessage): object {
-  const { reasoning_content: _content, reasoning: _reasoning, ...rest } = message
-  return rest
-}
-
-async function loop(
-  { chat }: Bench,
-  turns: number,
-  echo: (message: WireMessage) => object = (message) => message,
-): Promise<object[]> {
-  const messages: object[] = [system('s'), user('go')]
-  for (let turn = 0; turn < turns; turn += 1) {
-    const { choices } = await chat(messages, { tools: chatTools('look') })
-    const said = choices[0]!.message
-    messages.push(echo(said))
-    for (const call of said.tool_calls ?? []) messages.push(toolResult(call.id, `seen ${turn}`))
-  }
-  return messages
 }
 
 test('§18.39 ids and log-probabilities of each sample have one length and are finite', async () => {
@@ -61,47 +34,6 @@ test('§18.40 F50 in a tool loop of ten turns each prompt begins with the prompt
     expect(startsWith(seen[turn]!.prompt, [...seen[turn - 1]!.prompt, ...odd])).toBe(true)
   expect(it.record.replies.map(({ restart }) => restart)).toEqual(Array(10).fill(undefined))
 })
-
-const echoes: Readonly<Record<string, (message: WireMessage) => object>> = {
-  'other order and spaces in the arguments': (message) => ({
-    ...message,
-    tool_calls: message.tool_calls!.map((call) => ({
-      ...call,
-      function: { ...call.function, arguments: '{ "b": 2,\n "a": 1 }' },
-    })),
-  }),
-  'content empty': (message) => ({ ...message, content: '' }),
-  'content absent': ({ content: _content, ...message }) => message,
-  'reasoning left out': withoutReasoning,
-  'fields of the client’s own': (message) => ({ ...message, token_ids: [1], refusal: null, x: {} }),
-}
-
-test.each(Object.keys(echoes))('§18.41 §18.43 F56 the same holds with %s', async (name) => {
-  const it = bench(['‹hm›⟦look {"a": 1, "b": 2}⟧'])
-  await loop(it, 3, echoes[name])
-  expect(it.record.replies.map(({ restart }) => restart)).toEqual([undefined, undefined, undefined])
-  expect(it.record.log.filter((line) => line.startsWith('conversation'))).toHaveLength(1)
-})
-
-test.each([
-  ['strict', '{"a": 1, "b": 2}', undefined],
-  ['strict', '{"b": 2, "a": 1}', 'edited_args'],
-  ['ids', '{"a": 1, "b": 2, "limit": 10}', undefined],
-  ['canonical', '{"a": 1, "b": 2, "limit": 10}', 'edited_args'],
-] as const)(
-  '§18.41 §18.44 with echoTolerance: %s, arguments sent back as %s',
-  async (echoTolerance, sent, cause) => {
-    const it = bench(['⟦look {"a": 1, "b": 2}⟧'], { gateway: { echoTolerance } })
-    await loop(it, 2, (message) => ({
-      ...message,
-      tool_calls: message.tool_calls!.map((call) => ({
-        ...call,
-        function: { ...call.function, arguments: sent },
-      })),
-    }))
-    expect(it.record.replies[1]!.restart).toBe(cause)
-  },
-)
 
 test('§18.42 F50 a reply cut by length is closed by the template, once, before the next turn', async () => {
   const { chat, sampler, record } = bench([{ ids: reply('half', false), stop: 'length' }, 'rest'])
@@ -187,42 +119,6 @@ test('§18.47 a wholly rendered prompt that does not is a fork by the template',
   await loop(it, 2)
   expect(it.record.replies[1]!.restart).toBe('template_rewrite')
 })
-
-test('§18.30 arguments that are no JSON go out as they are, and each client’s way to echo them goes on from the same ids', async () => {
-  for (const echo of ['{}', '{"at": ', JSON.stringify('{"at": ')]) {
-    const it = bench([{ ids: reply('⟦look {"at": ⟧') }])
-    const messages = await loop(it, 2, (message) => ({
-      ...message,
-      tool_calls: message.tool_calls!.map((call) => {
-        expect(call.function.arguments).toBe('{"at":')
-        return { ...call, function: { ...call.function, arguments: echo.replace(': ', ':') } }
-      }),
-    }))
-    expect(messages).toHaveLength(6)
-    expect(it.attempt.calls[0]!.samples[0]!.parse).toBe('args_invalid')
-    expect(it.record.replies[1]!.restart).toBeUndefined()
-  }
-})
-
-test.each([
-  ['{"at": 1}', undefined],
-  ['{"at":1,"to":"so"}', undefined],
-  ['{"at":2}', 'edited_args'],
-  ['{"to":"so"}', 'edited_args'],
-])(
-  '§18.30 arguments that break off, sent back as %s, as far as they could be read',
-  async (sent, cause) => {
-    const it = bench([{ ids: reply('⟦look {"at": 1, "to": "so⟧') }])
-    await loop(it, 2, (message) => ({
-      ...message,
-      tool_calls: message.tool_calls!.map((call) => ({
-        ...call,
-        function: { ...call.function, arguments: sent },
-      })),
-    }))
-    expect(it.record.replies[1]!.restart).toBe(cause)
-  },
-)
 
 test('markup that names no call is text, and recorded as such', async () => {
   const { chat, attempt } = bench(['⟦{"x": 1}⟧'])
@@ -383,31 +279,4 @@ async function playInOrder(order: readonly number[]): Promise<object> {
 
 function noCritic({ agent, purpose }: { agent?: string; purpose?: string }): boolean {
   return purpose === undefined && agent !== 'critic'
-}
-
-test.each([
-  ['text, calls', [{ content: [{ type: 'text', text: 'Well.' }] }, { calls: true }]],
-  ['reasoning, text, calls', [{ reasoning: 'hm' }, { content: 'Well.' }, { calls: true }]],
-  ['reasoning, text with calls', [{ reasoning: 'hm' }, { content: 'Well.', calls: true }]],
-  ['reasoning with text, calls', [{ reasoning: 'hm', content: 'Well.' }, { calls: true }]],
-])('§18.41 a reply that a client sends back in parts (%s) is one', async (_, parts) => {
-  const { chat, record } = bench(['‹hm›Well.⟦look {}⟧', 'done'])
-  const { choices } = await chat([user('go')], { tools: chatTools('look') })
-  const { tool_calls } = choices[0]!.message
-  const echo = parts.map(({ content = null, calls = false, ...part }: Part) => ({
-    role: 'assistant',
-    content,
-    ...part,
-    ...(calls ? { tool_calls } : {}),
-  }))
-  const result = toolResult(tool_calls![0]!.id, 'seen')
-  await chat([user('go'), ...echo, result], { tools: chatTools('look') })
-  expect(record.replies[1]!.restart).toBeUndefined()
-})
-
-/** A message with a part of a reply. */
-interface Part {
-  readonly content?: unknown
-  readonly reasoning?: string
-  readonly calls?: boolean
 }
