@@ -49,7 +49,7 @@ export interface GatewayOptions {
   readonly maxBodyBytes?: number
   /** How often a failing sampler is asked again. Default 2. */
   readonly samplerRetries?: number
-  /** Longest sampling of a call, in milliseconds. Default 570,000, below the 600,000 of clients. */
+  /** Longest sampling of a call, all tries together, in milliseconds. Default 570,000, below the 600,000 of clients. */
   readonly callMs?: number
   /** How long a call goes on that no client waits for, in milliseconds. Default 30,000. */
   readonly orphanMs?: number

@@ -54,11 +54,32 @@ test('keepaliveMs: so often a silent stream shows that it lives', async () => {
   expect(text.match(/^: keepalive$/gm)).toHaveLength(10)
 })
 
-test('callMs: a sampler that never answers fails the call after this time', async () => {
+test('callMs: a sampler that never answers fails the call after this time, and is not asked again', async () => {
   const clock = simulatedClock()
-  const sampler = byteSampler(['never'], { before: () => new Promise(() => {}) })
-  const { post } = bench([], { sampler, gateway: { clock, callMs: 5_000, samplerRetries: 0 } })
+  let asked = 0
+  const never = () => {
+    asked += 1
+    return new Promise<void>(() => {})
+  }
+  const { post } = bench([], {
+    sampler: byteSampler(['never'], { before: never }),
+    gateway: { clock, callMs: 5_000 },
+  })
   const answer = await clock.drive(post('/chat/completions', { messages: [user('go')] }))
-  expect(answer.status).toBe(502)
-  expect(clock.now()).toBe(5_000)
+  expect([answer.status, asked, clock.now()]).toEqual([502, 1, 5_000])
+})
+
+test('callMs: a sampler that fails is asked again only while the call has time', async () => {
+  const clock = simulatedClock()
+  const fails = async () => {
+    await clock.sleep(2_000)
+    throw new Error('503')
+  }
+  const { post } = bench([], {
+    sampler: byteSampler(['never'], { before: fails }),
+    gateway: { clock, callMs: 5_000, samplerRetries: 9 },
+  })
+  const answer = await clock.drive(post('/chat/completions', { messages: [user('go')] }))
+  // 2,000, a pause of 250, 2,000, a pause of 500: then the time is up in the middle of the third try.
+  expect([answer.status, clock.now()]).toEqual([502, 5_000])
 })

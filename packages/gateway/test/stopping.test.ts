@@ -30,15 +30,14 @@ test('a stop ends work that ignores its signal, at once and for good', async () 
   expect(clock.sleeping).toBe(0)
 })
 
-test('after a deadline it may be tried again, with a signal of its own', async () => {
+test('a deadline ends work that ignores its signal, and is no stop', async () => {
   const clock = simulatedClock()
   const stopping = createStopping(clock)
   const { signals, work } = deafWork()
   await expect(clock.drive(stopping.run(work, 1_000))).rejects.toMatchObject({ code: 'DEADLINE' })
   expect(clock.now()).toBe(1_000)
-  expect(stopping.reason).toBeUndefined()
-  expect(await stopping.run(async ({ aborted }) => aborted, 1_000)).toBe(false)
   expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+  expect(stopping.reason).toBeUndefined()
   expect(clock.sleeping).toBe(0)
 })
 

@@ -112,13 +112,15 @@ async function carryOut(
   }
 }
 
-/** Samples; a sampler that fails before its first token is asked again, after a pause. */
+/** Samples; a sampler that fails before its first token is asked again, after a pause, while the call has time. */
 async function sample(
   { policy, request, services, place, settings, seeds, record }: Admitted,
   stopping: Stopping,
   onTokens: ((index: number, ids: Int32Array) => void) | undefined,
 ): Promise<readonly Sample[]> {
   const { stop } = policy.renderer
+  const { clock } = services
+  const until = clock.now() + services.callMs
   let streamed = false
   for (let tries = 0; ; tries += 1) {
     try {
@@ -143,13 +145,15 @@ async function sample(
             },
             { signal },
           ),
-        services.callMs,
+        until - clock.now(),
       )
     } catch (error) {
       if (stopping.reason !== undefined) throw stopping.reason
       if (takesNoImages(error, place.prompt)) throw noImages('messages')
-      if (streamed || tries >= services.samplerRetries) throw samplerFailed(error)
-      await services.clock.sleep(RETRY_MS * 2 ** tries, stopping.signal)
+      const pause = RETRY_MS * 2 ** tries
+      const isOver = clock.now() + pause >= until
+      if (streamed || isOver || tries >= services.samplerRetries) throw samplerFailed(error)
+      await clock.sleep(pause, stopping.signal)
     }
   }
 }

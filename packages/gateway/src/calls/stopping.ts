@@ -1,6 +1,6 @@
 import { after, DeadlineError, type Clock } from '@tiltyard/core'
 
-/** What may end a call's work early: a stop, which is for good, and a deadline, after which it may be tried again. */
+/** What may end a call's work early: a stop, or the time that a call has. */
 export interface Stopping {
   /** Why it was stopped. */
   readonly reason: Error | undefined
@@ -11,7 +11,7 @@ export interface Stopping {
   /** No more work comes. What is kept of a call for its client to come back for is then small. */
   end(): void
   /**
-   * Runs work that may be stopped; one at a time.
+   * Runs work that may be stopped; one at a time, and none after a deadline.
    * @throws the reason of a stop, or DeadlineError after so many milliseconds; at once, though the work ignores its signal.
    */
   run<T>(work: (signal: AbortSignal) => Promise<T>, milliseconds: number): Promise<T>
@@ -49,7 +49,6 @@ export function createStopping(clock: Clock): Stopping {
         callOff = after(clock, milliseconds, () => {
           const late = new DeadlineError('a reply', milliseconds)
           current().abort(late)
-          controller = undefined
           fail(late)
         })
       })
