@@ -13,7 +13,7 @@ function versionOf(response: Response): string | null {
   return response.headers.get('x-tiltyard-policy-version')
 }
 
-test('§18.90 §18.91 §18.92 a new version serves calls that come after it; the old one ends its own, and is then let go', async () => {
+test('§18.90 §18.91 a new version serves calls that come after it; the old one ends its own, and is then let go', async () => {
   const released: string[] = []
   const { deferred } = await import('../src/waiting.ts')
   const held = deferred<void>()

@@ -99,6 +99,11 @@ async function episodesOf({ index }: Place): Promise<readonly EpisodeSummary[]> 
   return episodes
 }
 
+async function metricsOf({ index }: Place): Promise<object> {
+  const { metrics } = await index.run('agent')
+  return metrics.map(({ split, step, values }) => ({ split, step, values }))
+}
+
 const keyOf = ({ key }: EpisodeSummary) => JSON.stringify(key)
 
 test('§18.98 groups are filed under the step at which they are played, those of evaluations too', async () => {
@@ -124,8 +129,6 @@ test('§18.101 §18.87 wherever a run is killed, going on trains every rollout o
   const whole = newPlace()
   let events = 0
   await trainThere(whole, conversing, {}, { observer: () => void (events += 1) })
-  const metricsOf = async ({ index }: Place) =>
-    (await index.run('agent')).metrics.map(({ split, step, values }) => ({ split, step, values }))
   const trained = (await episodesOf(whole)).filter((episode) => episode.trained === true)
   expect(events).toBeGreaterThan(40)
   for (let share = 1; share <= 6; share += 1) {
@@ -144,6 +147,30 @@ test('§18.101 §18.87 wherever a run is killed, going on trains every rollout o
     const again = (await episodesOf(place)).filter((episode) => episode.trained === true)
     expect(again.map(keyOf).toSorted()).toEqual(trained.map(keyOf).toSorted())
   }
+})
+
+test('§18.92 a version that can’t be made ends the run, which goes on later as if nothing had been', async () => {
+  const whole = newPlace()
+  await trainThere(whole, conversing)
+  const place = newPlace()
+  let versions = 0
+  const breaking: Backend = {
+    ...place.backend,
+    async learner(options) {
+      const learner = await place.backend.learner(options)
+      return {
+        ...learner,
+        async publish(publishing) {
+          versions += 1
+          if (versions === 3) throw new Error('no room for more weights')
+          return learner.publish(publishing)
+        },
+      }
+    },
+  }
+  await expect(trainThere({ ...place, backend: breaking }, conversing)).rejects.toThrow('no room')
+  await trainThere(place, conversing, {}, { start: 'resume', takeOver: true })
+  expect(await metricsOf(place)).toEqual(await metricsOf(whole))
 })
 
 test('§18.66 an episode in five rows weighs as much as one in one row', async () => {
