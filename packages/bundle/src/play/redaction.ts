@@ -1,5 +1,5 @@
 /** Values of secrets with fewer characters stand in texts by accident, and are not looked for. */
-export const MIN_SECRET_CHARS = 8
+const MIN_SECRET_CHARS = 8
 
 const SHOWN = '[secret]'
 
