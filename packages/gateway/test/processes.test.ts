@@ -195,6 +195,18 @@ test('a remote agent that says it failed has failed; work needs the worker’s k
   expect(JSON.stringify(end)).toContain('no disk')
 })
 
+test('work that no remote agent took has no score, whatever verifiers make of nothing', async () => {
+  const verifiers = { right: () => 0 }
+  const remote = remoteAgent({ gateway })
+  const source = agentSource({ gateway, agent: remote, tasks: [{ id: 'a' }], verifiers })
+  const deadline = new AbortController()
+  const playing = playFirst(source, byteSampler(['x']), { signal: deadline.signal })
+  await expect.poll(() => gateway.counts.open).toBe(1)
+  deadline.abort(new Error('time is up'))
+  const { outcome } = await playing
+  expect(outcome.scores).toEqual({ right: { unscored: 'no agent began to play' } })
+})
+
 test('§18.88 a silent remote agent is given up, but not while a call of it is under way', async () => {
   const { simulatedClock } = await import('@tiltyard/testkit')
   const clock = simulatedClock()

@@ -52,6 +52,8 @@ export interface Agent {
   readonly name: string
   /** Runs the agent on a task to its end. Rejects when it fails; what it says of its end itself, `attempt.said`, goes before. Stops soon after the signal. */
   run(run: AgentRun): Promise<AgentOutput>
+  /** Whether it began to play at all; what never began has no score. Absent: it did. */
+  began?(run: AgentRun): boolean
   /** Stops what still runs; resolves when nothing does. After a cancellation at once, without time to tidy up. */
   stop?(run: AgentRun, end: EndReason): Promise<void>
 }

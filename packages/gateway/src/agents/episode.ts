@@ -92,9 +92,10 @@ export function agentEpisode(parts: EpisodeParts): Episode {
     },
     async score(signal): Promise<EpisodeOutcome> {
       const attempt = run?.attempt
+      const began = run !== undefined && (agent.began?.(run) ?? true)
       const scores: Record<string, Score> = { ...attempt?.rewards.scores() }
       for (const [name, verify] of Object.entries(verifiers)) {
-        if (attempt === undefined) scores[name] = { unscored: 'the agent was never started' }
+        if (attempt === undefined || !began) scores[name] = { unscored: 'no agent began to play' }
         else scores[name] = asScore(await verify({ task, output, end: ended, attempt, signal }))
       }
       return { end: ended, scores, metrics: attempt === undefined ? {} : playMetrics(attempt) }

@@ -27,8 +27,10 @@ export function remoteAgent(options: RemoteOptions): Agent {
     }
   }
 
+  const taken = new WeakSet<AgentRun>()
   return {
     name: 'remote',
+    began: (run) => taken.has(run),
     async run(run) {
       const { task, seed, attempt, context, signal } = run
       const { baseURL, apiKey, name } = context.model
@@ -44,6 +46,7 @@ export function remoteAgent(options: RemoteOptions): Agent {
         },
         signal,
       )
+      taken.add(run)
       attempt.seen()
       const stopWatching = new AbortController()
       const watching = watch(run, stopWatching.signal)
