@@ -1,6 +1,7 @@
 /** A small training with what may keep a process alive: a server, a timer, and, where it is asked for, helpers that heed nothing. */
 import { join } from 'node:path'
 
+import { tinkerBackend } from '@tiltyard/backend-tinker'
 import { agentSource, commandAgent, createGateway, serveGateway } from '@tiltyard/gateway'
 import { stepReward } from '@tiltyard/testkit'
 import { defineTraining, listDataset } from '@tiltyard/train'
@@ -39,6 +40,13 @@ export const training = defineTraining({
   ...config,
   steps: 2,
   ...(ending === 'fails' ? { dataset: broken } : {}),
+  ...(ending === 'waits for a service'
+    ? {
+        backend: tinkerBackend({ baseUrl: 'http://127.0.0.1:9', apiKey: 'k' }),
+        model: 'bigram',
+        adaptation: { rank: 4 },
+      }
+    : {}),
   ...(ending === 'plays helpers' ? { dataset: helpers, steps: 1 } : {}),
   ...(ending === 'evaluates helpers'
     ? { evaluations: [{ name: 'held', dataset: helpers }], evalEvery: 1 }

@@ -64,8 +64,7 @@ describe('a process that something would keep alive', () => {
     ['fails', 1, 'the file is gone'],
   ])('F75: ends when the training %s, with exit code %d', async (ending, code, complaint) => {
     const ended = await start(ending).ended
-    expect(ended.stderr).toContain(complaint)
-    expect(ended.code).toBe(code)
+    expect(ended).toMatchObject({ code, stderr: expect.stringContaining(complaint) as string })
   })
 })
 
@@ -84,6 +83,14 @@ describe('a signal', () => {
       await expect.poll(() => helpersBegun().filter(isAlive)).toEqual([])
     },
   )
+
+  test('F42: one is enough while nothing has begun, though the service is away', async () => {
+    const { child, ended, said } = start('waits for a service')
+    await said('trying again to')
+    child.kill('SIGINT')
+    const { code, stderr } = await ended
+    expect([code, stderr]).toEqual([130, ''])
+  })
 
   test('F42: the second is out at once, whatever the step waits for; helpers are ended all the same', async () => {
     const { child, ended, said } = start('evaluates helpers')

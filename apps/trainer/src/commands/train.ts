@@ -1,3 +1,4 @@
+import { withDeadline } from '@tiltyard/core'
 import {
   defineTraining,
   describeTraining,
@@ -73,7 +74,9 @@ async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal
       ...lengthAndSeed(flags),
     })
     const narrator = createNarrator(screen, training)
-    narrator.opening(await config.backend.describe())
+    // Until the run begins there is nothing to save: the first Ctrl-C ends it.
+    const describing = { waitingFor: 'the backend', signal: terminal.interrupts.soft }
+    narrator.opening(await withDeadline(() => config.backend.describe(), describing))
     const end = await follow(training, flags, { terminal, screen, narrator })
     screen.done()
     const lines = await summarize({

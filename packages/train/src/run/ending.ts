@@ -15,6 +15,11 @@ interface EndOfRun {
 export interface Ending {
   /** What is to be closed at the end, in reverse order. */
   closes(close: () => Promise<void>): void
+  /**
+   * Waits for what opens, to be closed at the end. After an abort nobody waits: what opens later is closed then.
+   * @throws what the opening throws, or the reason of the abort.
+   */
+  opens<T>(opening: Promise<T>, close: (opened: T) => Promise<void>): Promise<T>
   /** Takes note of the failure that ends the run; `steps` are done. */
   failed(cause: unknown, steps: number): Promise<void>
   /**
@@ -29,6 +34,7 @@ export function createEnding(session: Session): Ending {
   const { writer } = opened
   const closing: (() => Promise<void>)[] = [() => writer.close()]
   let hasFailed = false
+  let isOver = false
 
   const isAborted = () => control.signal?.aborted === true
   const bounded = async (waitingFor: string, work: () => Promise<void>) => {
@@ -61,6 +67,7 @@ export function createEnding(session: Session): Ending {
 
   const close = async () => {
     session.end(new Error('the run is over'))
+    isOver = true
     if (hasFailed)
       await Promise.all(closing.map((each) => bounded('a part of the run to close', each)))
     else for (const each of closing) await each()
@@ -68,6 +75,15 @@ export function createEnding(session: Session): Ending {
 
   return {
     closes: (each) => closing.unshift(each),
+    opens<T>(opening: Promise<T>, closeOpened: (opened: T) => Promise<void>) {
+      const adopt = (it: T) => {
+        const closeIt = () => closeOpened(it)
+        if (isOver) void bounded('what opened too late to close', closeIt)
+        else closing.unshift(closeIt)
+      }
+      opening.then(adopt, () => {})
+      return orAborted(opening, session.signal)
+    },
     failed,
     async settle(complete) {
       if (hasFailed) return await close()

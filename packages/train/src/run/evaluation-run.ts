@@ -4,7 +4,7 @@ import type { RunControl } from '../config/control.ts'
 import type { TrainingConfig } from '../config/training.ts'
 import type { EvaluationReport } from '../report.ts'
 import { describeTraining } from './describe.ts'
-import { createEnding } from './ending.ts'
+import { createEnding, orAborted } from './ending.ts'
 import { createEvaluations } from './evaluations.ts'
 import { trainingFingerprints } from './identity.ts'
 import { createPolicies } from './policies.ts'
@@ -30,7 +30,8 @@ export async function evaluationRun(
   if (evaluations.length === 0) {
     throw new ConfigError('evaluation', [{ at: 'evaluations', message: 'the training has none' }])
   }
-  const capabilities = await backend.describe()
+  const aborted = control.signal ?? new AbortController().signal
+  const capabilities = await orAborted(backend.describe(), aborted)
   checkAgainstBackend(config, capabilities)
   const session = await openSession(config, control, {
     capabilities,
@@ -41,7 +42,7 @@ export async function evaluationRun(
   const { opened, clock, logger, seed, signal } = session
   const ending = createEnding(session)
   try {
-    const sampler = await backend.sampler(of)
+    const sampler = await orAborted(backend.sampler(of), signal)
     const policies = createPolicies(sampler, step, { renderer, sampling: {}, logger })
     ending.closes(() => policies.close())
     const playing = createEvaluations({

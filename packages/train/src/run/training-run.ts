@@ -10,7 +10,7 @@ import type { StepReport, TrainingResult } from '../report.ts'
 import { createCheckpoints, type Checkpoints } from './checkpoints.ts'
 import { completeTraining, type OpenTraining } from './complete.ts'
 import { describeTraining } from './describe.ts'
-import { createEnding, type Ending } from './ending.ts'
+import { createEnding, orAborted, type Ending } from './ending.ts'
 import { createEvaluations } from './evaluations.ts'
 import { positionFrom } from './finish.ts'
 import { trainingFingerprints } from './identity.ts'
@@ -80,13 +80,10 @@ async function drained(
 /** Checks all that can be checked before the run is claimed, then claims it. */
 async function begin(config: TrainingConfig, control: RunControl) {
   const steps = stepsOf(config)
-  const capabilities = await config.backend.describe()
+  const signal = control.signal ?? new AbortController().signal
+  const capabilities = await orAborted(config.backend.describe(), signal)
   checkAgainstBackend(config, capabilities)
-  const prepare = createPreparation(
-    config.renderer,
-    config.rollout?.images,
-    control.signal ?? new AbortController().signal,
-  )
+  const prepare = createPreparation(config.renderer, config.rollout?.images, signal)
   const first = await config.dataset.batch(0, config.seed ?? 0)
   if (first === undefined) {
     throw new ConfigError('training', [
@@ -119,8 +116,9 @@ async function openTraining(
   const isWarm = config.warmStart !== undefined && opened.checkpoint === undefined
   const start = isWarm ? await warmStart(config, session) : config.from
   if (isWarm && start === undefined) return undefined
-  const { learner, warnings } = await openLearner(session, start)
-  ending.closes(() => learner.close())
+  const { learner, warnings } = await ending.opens(openLearner(session, start), (open) =>
+    open.learner.close(),
+  )
   warnAtOpening(logger, [...opened.warnings, ...warnings])
 
   const pipeline = resolvePipeline(config.pipeline)
@@ -133,7 +131,7 @@ async function openTraining(
     resumedFrom: opened.checkpoint,
     logger,
   })
-  const sampler = await firstSampler(opened, learner, checkpoints)
+  const sampler = await orAborted(firstSampler(opened, learner, checkpoints), signal)
   const policies = createPolicies(sampler, from, {
     renderer: config.renderer,
     sampling: config.sampling ?? {},
@@ -141,8 +139,9 @@ async function openTraining(
   })
   ending.closes(() => policies.close())
   const reference: Sampler | undefined =
-    config.kl === undefined ? undefined : await config.backend.sampler(config.kl.reference)
-  if (reference !== undefined) ending.closes(() => reference.close())
+    config.kl === undefined
+      ? undefined
+      : await ending.opens(config.backend.sampler(config.kl.reference), (open) => open.close())
 
   const timing = createTiming(clock)
   ending.closes(async () => timing.stop())

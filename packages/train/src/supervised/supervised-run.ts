@@ -3,7 +3,7 @@ import { supervisedSteps } from '../config/defaults.ts'
 import type { SupervisedConfig } from '../config/training.ts'
 import type { SupervisedReport, SupervisedResult } from '../report.ts'
 import { describeSupervised } from '../run/describe.ts'
-import { createEnding } from '../run/ending.ts'
+import { createEnding, orAborted } from '../run/ending.ts'
 import { supervisedFingerprints } from '../run/identity.ts'
 import { checkModel } from '../run/preflight.ts'
 import { openLearner, openSession, warnAtOpening, type Session } from '../run/session.ts'
@@ -21,8 +21,9 @@ export async function* superviseRun(
   const ending = createEnding(session)
   let run: SupervisedSteps | undefined
   try {
-    const { learner, warnings } = await openLearner(session, config.from)
-    ending.closes(() => learner.close())
+    const { learner, warnings } = await ending.opens(openLearner(session, config.from), (it) =>
+      it.learner.close(),
+    )
     session.notify({ type: 'begin', run: config.run, from, resumed })
     const before = [...session.opened.warnings, ...warnings]
     warnAtOpening(session.logger, before)
@@ -42,7 +43,8 @@ export async function* superviseRun(
 }
 
 async function open(config: SupervisedConfig, control: RunControl) {
-  const capabilities = await config.backend.describe()
+  const signal = control.signal ?? new AbortController().signal
+  const capabilities = await orAborted(config.backend.describe(), signal)
   checkModel(config, capabilities)
   const rendering = {
     renderer: config.renderer,

@@ -22,6 +22,15 @@ async function failure(config: Partial<TrainingConfig>, control: RunControl = {}
   return { error, summary, checkpoints, end, failures }
 }
 
+/** What a run rejects with, which may not have begun. */
+const failureOrNone = async (config: Partial<TrainingConfig>, control: RunControl) =>
+  train(letterTraining({ dataset: dataset(), ...config }), control)
+    .finish()
+    .then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+
 const absentJudge = () => Promise.reject(new Error('the judge is out'))
 const hang = () => new Promise<never>(() => {})
 
@@ -252,6 +261,49 @@ describe('stopping', () => {
     const failed = await failure({ backend: deaf }, { clock, signal: abort.signal })
     expect(failed.error).toMatchObject({ message: 'enough' })
   })
+
+  test.each(['describe', 'learner', 'publish'] as const)(
+    'F42: a signal ends the run at once though %s of the backend never answers; what opens later is closed',
+    async (what) => {
+      const backend = letterBackend()
+      const abort = new AbortController()
+      let answer = () => {}
+      let closed = 0
+      const stuck = async () => {
+        abort.abort(new Error('enough'))
+        await new Promise<void>((resolve) => {
+          answer = resolve
+        })
+      }
+      const deaf: Backend = {
+        ...backend,
+        async describe() {
+          if (what === 'describe') await stuck()
+          return backend.describe()
+        },
+        async learner(options) {
+          if (what === 'learner') await stuck()
+          const learner = await backend.learner(options)
+          return {
+            ...learner,
+            steps: 0,
+            async publish(publishing) {
+              if (what === 'publish') await stuck()
+              return learner.publish(publishing)
+            },
+            async close() {
+              closed += 1
+              await learner.close()
+            },
+          }
+        },
+      }
+      const failed = await failureOrNone({ backend: deaf }, { signal: abort.signal })
+      expect(failed).toMatchObject({ message: 'enough' })
+      answer()
+      await expect.poll(() => closed).toBe(what === 'describe' ? 0 : 1)
+    },
+  )
 
   test('F21: an abort at any moment leaves no rejection that nobody holds', async () => {
     const unheld: unknown[] = []
