@@ -85,6 +85,24 @@ interface ChatReply {
   readonly headers: Headers
 }
 
+/** An event of a chat stream. */
+export interface Chunk {
+  readonly choices: readonly {
+    readonly index: number
+    readonly delta: {
+      readonly content?: string
+      readonly reasoning_content?: string
+      readonly tool_calls?: readonly {
+        readonly index: number
+        readonly id?: string
+        readonly function: { readonly name?: string; readonly arguments: string }
+      }[]
+    }
+    readonly finish_reason: string | null
+  }[]
+  readonly usage?: object | null
+}
+
 export interface WireMessage {
   readonly role: string
   readonly content: string | null
