@@ -10,6 +10,8 @@ export {
   type TrainFilter,
 } from './attempt.ts'
 export { createGateway, type Gateway, type GatewayCounts } from './gateway.ts'
+
+export type { Client } from './http/client.ts'
 export type { ForkCause, ReasoningMode } from './graph/call-graph.ts'
 export type { EchoTolerance } from './graph/identity.ts'
 export type { GatewayOptions } from './options.ts'
@@ -30,5 +32,5 @@ export type { AgentVerifier, OnAgentError } from './agents/episode.ts'
 export { functionAgent, type AgentFunction } from './agents/function.ts'
 export { remoteAgent, type RemoteOptions } from './agents/remote.ts'
 export type { Work, WorkQueue } from './agents/work-queue.ts'
-export type { Answer, Pieces } from './http/answer.ts'
+
 export type { AgentEnd } from './http/rollout-routes.ts'

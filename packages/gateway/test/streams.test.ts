@@ -245,6 +245,21 @@ test('§18.93 a drained gateway has none under way: it waits for those that ther
   expect((await running).status).toBe(200)
 })
 
+test('a client that leaves during a pause begins no call', async () => {
+  const { post, gateway, sampler, attempt } = bench(['x', 'y'])
+  gateway.pause()
+  const leaving = new AbortController()
+  const left = post('/chat/completions', ask, { signal: leaving.signal })
+  await settle()
+  leaving.abort(new Error('it had enough'))
+  await expect(left).rejects.toThrow('it had enough')
+  gateway.resume()
+  expect((await post('/chat/completions', ask)).status).toBe(200)
+  expect(sampler.seen).toHaveLength(1)
+  expect(attempt.calls).toHaveLength(1)
+  expect(gateway.counts.inFlight).toBe(0)
+})
+
 test('an idempotency key says that it is the same request, whatever its body', async () => {
   const { post, sampler } = bench(['one', 'two'])
   const keyed = { headers: { 'idempotency-key': 'k1' } }

@@ -15,7 +15,7 @@ import {
 import { readBody, type Fields } from '../dialects/fields.ts'
 import { readResponsesRequest } from '../dialects/responses-request.ts'
 import { outputItems, responseBody, responseStream } from '../dialects/responses-response.ts'
-import { modelNotFound } from '../errors.ts'
+import { abandoned, modelNotFound } from '../errors.ts'
 import { splitModel, tagsOf, type Place } from '../identity.ts'
 import type { Settings } from '../options.ts'
 import type { Answer } from './answer.ts'
@@ -67,6 +67,8 @@ export async function infer(
     left = true
   }
   try {
+    // It left while the gateway was paused: no call begins that nobody waits for.
+    if (client.gone) throw abandoned()
     const earlier = attempt.replays.find(marks)
     const call = earlier ?? startCall(attempt, dialect.request, tags, services.calls)
     if (earlier === undefined) attempt.replays.add(marks, call)

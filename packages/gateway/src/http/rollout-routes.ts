@@ -30,8 +30,8 @@ export async function takeReward(
     ...(name === undefined ? {} : { name }),
     ...(target === undefined ? {} : { target: target as RewardTarget }),
     ...(reason === undefined ? {} : { reason }),
+    final: isFinal,
   })
-  if (isFinal) attempt.finish({ status: 'completed' })
   return Response.json({ ...reward, final: isFinal })
 }
 
