@@ -10,7 +10,6 @@ export {
   type TrainFilter,
 } from './attempt.ts'
 export { createGateway, type Gateway, type GatewayCounts } from './gateway.ts'
-
 export type { Client } from './http/client.ts'
 export type { ForkCause, ReasoningMode } from './graph/call-graph.ts'
 export type { EchoTolerance } from './graph/identity.ts'
