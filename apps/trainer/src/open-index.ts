@@ -35,3 +35,9 @@ export async function openIndex(place: string, env: Terminal['env']): Promise<Ru
   }
   return fsRunIndex({ folder: place })
 }
+
+/** The place to name for an index that a recipe opened, by the index's name; undefined where none can be told. */
+export function placeOf(name: string): string | undefined {
+  if (isBucketPlace(name)) return name
+  return /^folder (.+)$/s.exec(name)?.[1]
+}

@@ -99,8 +99,12 @@ async function checkpointOf(index: RunIndex, run: string, step: number | undefin
     step === undefined ? usable.at(-1) : usable.find((checkpoint) => checkpoint.step === step)
   if (found !== undefined) return found
   const there = usable.map((checkpoint) => checkpoint.step).join(', ')
+  const hint =
+    there === ''
+      ? 'a training writes the first at its first save; --model takes the untrained model'
+      : `there is ${there}`
   throw new NotFoundError(
-    `${run} has no checkpoint to sample from${step === undefined ? '' : ` after ${step} steps`}; ${there === '' ? 'it has none' : `there is ${there}`}`,
+    `${run} has no checkpoint to sample from${there === '' || step === undefined ? '' : ` after ${step} steps`}; ${hint}`,
   )
 }
 

@@ -1,5 +1,6 @@
 import type { Training } from '@tiltyard/train'
 
+import { DEFAULT_RUNS, placeOf } from '../open-index.ts'
 import { plot, type Point } from '../output/plot.ts'
 import { beforeAndAfter } from './before-after.ts'
 
@@ -7,17 +8,25 @@ export interface SummaryOptions {
   readonly training: Training
   /** Path of the recipe, for what to type next. */
   readonly recipe: string
-  /** The place that the person named; undefined: the recipe's. */
-  readonly index: string | undefined
+  /** What the person typed beside it. `index` undefined: the recipe's. */
+  readonly flags: TypedFlags
   readonly end: 'completed' | 'interrupted'
   readonly columns: number
+}
+
+export interface TypedFlags {
+  readonly index?: string
+  readonly steps?: number
+  readonly seed?: number
+  readonly data?: string
+  readonly export?: string
 }
 
 /** What a person sees when a run is over: the reward's curve, a task before and after, where it all lies, what to type next. */
 export async function summarize({
   training,
   recipe,
-  index: place,
+  flags,
   end,
   columns,
 }: SummaryOptions): Promise<readonly string[]> {
@@ -39,21 +48,43 @@ export async function summarize({
     },
   )
   const compared = await beforeAndAfter(index, run, Math.min(columns, 120))
-  const at = place === undefined ? '' : ` --index ${quoted(place)}`
-  const resume =
-    end === 'completed'
-      ? []
-      : [`go on:           npx tiltyard train ${recipe} --resume --run ${run}${at}`]
   return [
     '',
     ...curve,
     ...(compared.length === 0 ? [] : ['', ...compared]),
     '',
     `the run lies in  ${index.name}, as ${run}`,
-    ...resume,
+    ...nextCommands({ recipe, run, flags, index: index.name, end }),
+  ]
+}
+
+/** What to type next, with all that it takes: a command that is copied must find the run, and go on with it as it was begun. */
+export function nextCommands(about: {
+  readonly recipe: string
+  readonly run: string
+  readonly flags: TypedFlags
+  /** Name of the index that the run lies in. */
+  readonly index: string
+  readonly end: 'completed' | 'interrupted'
+}): readonly string[] {
+  const { recipe, run, flags, index, end } = about
+  // A recipe's commands find its own index; those of the index know of no recipe.
+  const named = flags.index ?? placeOf(index)
+  const at = named === undefined || named === DEFAULT_RUNS ? '' : ` --index ${quoted(named)}`
+  const typed = (names: readonly (keyof TypedFlags)[]) =>
+    names
+      .filter((name) => flags[name] !== undefined)
+      .map((name) => ` --${name} ${quoted(String(flags[name]))}`)
+      .join('')
+  const path = quoted(recipe)
+  const resume = `go on:           npx tiltyard train ${path} --resume --run ${run}`
+  return [
+    ...(end === 'completed'
+      ? []
+      : [`${resume}${typed(['steps', 'seed', 'index', 'data', 'export'])}`]),
     `its numbers:     npx tiltyard index metrics ${run}${at}`,
     `its episodes:    npx tiltyard index show ${run}${at}`,
-    `evaluate it:     npx tiltyard eval ${recipe} --run ${run}${at}`,
+    `evaluate it:     npx tiltyard eval ${path} --run ${run}${typed(['index', 'data', 'export'])}`,
   ]
 }
 

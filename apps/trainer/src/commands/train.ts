@@ -82,7 +82,7 @@ async function runTraining(recipe: string, flags: TrainFlags, terminal: Terminal
     const lines = await summarize({
       training,
       recipe,
-      index: flags.index,
+      flags,
       end,
       columns: screen.columns,
     })
