@@ -130,6 +130,19 @@ describe('verifiers', () => {
     await expect(env.score(quiet())).rejects.toMatchObject({ code: 'VERIFIER' })
   })
 
+  test.each([
+    ['nothing', undefined, 'it gave undefined; expected a number'],
+    ['null', null, 'it gave null; expected a number'],
+    ['a text', 'good', 'it gave a string; expected a number'],
+    ['another object', { score: 1 }, 'it gave an object with the keys score; expected a number'],
+    ['a score in words', { value: '1' }, 'it gave an object with the keys value; expected'],
+    ['no number', { value: Number.NaN }, 'it gave NaN, which is no finite number'],
+  ])('one that gives %s is a failure that tells what it gave', async (_, verdict, told) => {
+    const env = await envScored({ odd: () => verdict as never })
+    await env.step(says('Done.'), stepContext())
+    await expect(scored(env)).rejects.toThrow(`verifier of step "odd" failed: ${told}`)
+  })
+
   test('F28: a wrong set-up stops the run: it is thrown as it is', async () => {
     const env = await envScored({
       lost: () => {

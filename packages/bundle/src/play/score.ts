@@ -138,10 +138,30 @@ function answerOf(replies: readonly AssistantMessage[]): string {
   return last === undefined || (last.toolCalls?.length ?? 0) > 0 ? '' : last.content
 }
 
-function scoreOf(verdict: Verdict): Score {
+/** A verifier may be of a module that no compiler saw: what is no verdict is its failure, never a zero or a missing score. */
+function scoreOf(verdict: unknown): Score {
   if (typeof verdict === 'boolean') return { value: verdict ? 1 : 0 }
   const score = typeof verdict === 'number' ? { value: verdict } : verdict
+  if (!looksLikeScore(score)) {
+    throw new TypeError(
+      `it gave ${kindOf(verdict)}; expected a number, true or false, { value } or { unscored: reason }`,
+    )
+  }
   if (isScored(score) && !Number.isFinite(score.value))
     throw new RangeError(`it gave ${score.value}, which is no finite number`)
   return score
+}
+
+function looksLikeScore(score: unknown): score is Score {
+  if (typeof score !== 'object' || score === null) return false
+  if ('value' in score) return typeof score.value === 'number'
+  return 'unscored' in score && typeof score.unscored === 'string'
+}
+
+/** What it is, without its content: an error may be logged. */
+function kindOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value)
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value !== 'object') return `a ${typeof value}`
+  return `an object with the keys ${Object.keys(value).join(', ') || '(none)'}`
 }
