@@ -37,7 +37,16 @@ function whyNotImported(path: string, error: unknown): string {
   const code = (error as { readonly code?: unknown } | undefined)?.code
   if (code === 'ERR_UNKNOWN_FILE_EXTENSION')
     return `this Node doesn't import "${path}"; run it through tsx (node --import tsx …), or name compiled JavaScript in the manifest`
+  const missing = missingPackage(code, message)
+  if (missing !== undefined)
+    return `it imports "${missing}", which can't be found from there; install it in the bundle's folder or in one above: npm install ${missing}`
   return `importing it failed: ${message}`
+}
+
+/** The package that an import names and no folder above has; a file is no package. */
+function missingPackage(code: unknown, message: string): string | undefined {
+  if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined
+  return /Cannot find (?:package|module) '((?:@[^/']+\/)?[^./'][^/']*)/.exec(message)?.[1]
 }
 
 /** The first place inside the folder in an error's stack: `bundle.ts:12`. */

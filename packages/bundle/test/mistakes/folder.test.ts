@@ -53,6 +53,26 @@ describe('loadBundle names, of the folder and its files,', () => {
     expect(mistake?.message).toContain('importing it failed: TypeError')
   })
 
+  test('a module that imports a package that is not there: which, and where to install it', async () => {
+    const folder = await writeBundle({
+      files: { 'bundle.mjs': "import '@no-such/package/part'\n" },
+    })
+    // Vitest's own importer words it otherwise than Node.
+    const importModule = () =>
+      Promise.reject(
+        Object.assign(new Error("Cannot find package '@no-such/package' imported from x.mjs"), {
+          code: 'ERR_MODULE_NOT_FOUND',
+        }),
+      )
+    expect(await mistakesOf(() => loadBundle(folder, { importModule }))).toEqual([
+      {
+        at: 'bundle.mjs',
+        message:
+          'it imports "@no-such/package", which can\'t be found from there; install it in the bundle\'s folder or in one above: npm install @no-such/package',
+      },
+    ])
+  })
+
   test('a module that exports no bundle', async () => {
     const folder = await writeBundle({ files: { 'bundle.mjs': 'export const bundel = {}\n' } })
     expect(await mistakesOf(() => loadBundle(folder))).toEqual([
