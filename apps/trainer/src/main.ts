@@ -11,7 +11,7 @@ import { indexCommand } from './commands/index.ts'
 import { playCommand, type PlayInput } from './commands/play.ts'
 import { serveCommand } from './commands/serve.ts'
 import { trainCommand } from './commands/train.ts'
-import { exitCodes, explain, type Terminal } from './exit.ts'
+import { exitCodes, explain, isListenError, type Terminal } from './exit.ts'
 
 /** The program: arguments in, exit code out. */
 export async function main(
@@ -51,7 +51,8 @@ export async function main(
     }
     if (terminal.interrupts.soft.aborted) return exitCodes.interrupted
     terminal.stderr.write(`${explain(error)}\n`)
-    return TiltyardError.is(error, 'CONFIG') ? exitCodes.usage : exitCodes.failure
+    const typed = TiltyardError.is(error, 'CONFIG') || isListenError(error)
+    return typed ? exitCodes.usage : exitCodes.failure
   }
 }
 

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -24,6 +26,18 @@ describe('a mistake is told in one line that says what to do, with exit code 2',
     const { code, stderr, stdout } = await run(['train', join(folder, 'no.ts')])
     expect(stderr).toContain('no.ts: no such file')
     expect([code, stdout]).toEqual([2, ''])
+  })
+
+  test('a port that is in use', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
+    const { code, stderr } = await run(['explore', folder, '--port', String(port)])
+    taken.close()
+    expect(stderr).toBe(
+      `port ${port} is in use; name another with --port, or leave it out for any that is free\n`,
+    )
+    expect(code).toBe(2)
   })
 
   test('a recipe that throws', async () => {
