@@ -101,7 +101,9 @@ export function indexCommand(
 
   command
     .command('gc')
-    .description('remove what no reader sees: what a resume dropped, remains of a crash')
+    .description(
+      'remove what no reader sees: journals of episodes that ended, what a resume dropped, remains of a crash',
+    )
     .argument('<run>')
     .option(...place)
     .option('--dry-run', 'only tell')

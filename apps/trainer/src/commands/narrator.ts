@@ -94,7 +94,7 @@ export function createNarrator(screen: Screen, { config }: Training): Narrator {
   }
 }
 
-/** `held-out success 61.2%`: the share of an evaluation's groups in which the task was done. */
+/** `held-out success 61.2%`: the share of an evaluation's groups with a reward above 0. */
 export function evaluationLine({ name, values }: EvaluationReport): string {
   const passed = values['groups/passed_frac']
   if (typeof passed === 'number') return `${name} success ${(passed * 100).toFixed(1)}%`

@@ -84,6 +84,7 @@ export function nextCommands(about: {
       : [`${resume}${typed(['steps', 'seed', 'index', 'data', 'export'])}`]),
     `its numbers:     npx tiltyard index metrics ${run}${at}`,
     `its episodes:    npx tiltyard index show ${run}${at}`,
+    `in a browser:    npx tiltyard explore${at.replace(' --index', '')}`,
     `evaluate it:     npx tiltyard eval ${path} --run ${run}${typed(['index', 'data', 'export'])}`,
   ]
 }

@@ -11,6 +11,7 @@ describe('what to type after a run', () => {
     expect(nextCommands({ ...about, index: named('runs') })).toEqual([
       'its numbers:     npx tiltyard index metrics lib',
       'its episodes:    npx tiltyard index show lib',
+      'in a browser:    npx tiltyard explore',
       'evaluate it:     npx tiltyard eval mine.ts --run lib',
     ])
   })
@@ -19,6 +20,7 @@ describe('what to type after a run', () => {
     expect(nextCommands({ ...about, index: named('my runs') })).toEqual([
       "its numbers:     npx tiltyard index metrics lib --index 'my runs'",
       "its episodes:    npx tiltyard index show lib --index 'my runs'",
+      "in a browser:    npx tiltyard explore 'my runs'",
       'evaluate it:     npx tiltyard eval mine.ts --run lib',
     ])
     expect(nextCommands({ ...about, index: 's3://bucket/prefix' })[0]).toMatch(
@@ -34,6 +36,7 @@ describe('what to type after a run', () => {
       'go on:           npx tiltyard train mine.ts --resume --run lib --steps 3 --seed 7 --index elsewhere --export small',
       'its numbers:     npx tiltyard index metrics lib --index elsewhere',
       'its episodes:    npx tiltyard index show lib --index elsewhere',
+      'in a browser:    npx tiltyard explore elsewhere',
       'evaluate it:     npx tiltyard eval mine.ts --run lib --index elsewhere --export small',
     ])
   })
