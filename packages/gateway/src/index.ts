@@ -31,5 +31,5 @@ export type { AgentVerifier, OnAgentError } from './agents/episode.ts'
 export { functionAgent, type AgentFunction } from './agents/function.ts'
 export { remoteAgent, type RemoteOptions } from './agents/remote.ts'
 export type { Work, WorkQueue } from './agents/work-queue.ts'
-
+export type { Answer, Pieces } from './http/answer.ts'
 export type { AgentEnd } from './http/rollout-routes.ts'
