@@ -4,14 +4,17 @@ import { reply } from './support/byte-renderer.ts'
 import { bench, chatTools, toolResult, user, type WireMessage } from './support/harness.ts'
 import { loop, withoutReasoning } from './support/loop.ts'
 
+/** A client that sends back other arguments than it got. */
+const withArguments = (sent: string) => (message: WireMessage) => ({
+  ...message,
+  tool_calls: message.tool_calls!.map((call) => ({
+    ...call,
+    function: { ...call.function, arguments: sent },
+  })),
+})
+
 const echoes: Readonly<Record<string, (message: WireMessage) => object>> = {
-  'other order and spaces in the arguments': (message) => ({
-    ...message,
-    tool_calls: message.tool_calls!.map((call) => ({
-      ...call,
-      function: { ...call.function, arguments: '{ "b": 2,\n "a": 1 }' },
-    })),
-  }),
+  'other order and spaces in the arguments': withArguments('{ "b": 2,\n "a": 1 }'),
   'content empty': (message) => ({ ...message, content: '' }),
   'content absent': ({ content: _content, ...message }) => message,
   'reasoning left out': withoutReasoning,
@@ -41,13 +44,7 @@ test.each([
   '§18.41 §18.44 with echoTolerance: %s, arguments sent back as %s',
   async (echoTolerance, sent, cause) => {
     const it = bench(['⟦look {"a": 1, "b": 2}⟧'], { gateway: { echoTolerance } })
-    await loop(it, 2, (message) => ({
-      ...message,
-      tool_calls: message.tool_calls!.map((call) => ({
-        ...call,
-        function: { ...call.function, arguments: sent },
-      })),
-    }))
+    await loop(it, 2, withArguments(sent))
     expect(it.record.replies[1]!.restart).toBe(cause)
   },
 )
@@ -77,13 +74,7 @@ test.each([
   '§18.30 arguments that break off, sent back as %s, as far as they could be read',
   async (sent, cause) => {
     const it = bench([{ ids: reply('⟦look {"at": 1, "to": "so⟧') }])
-    await loop(it, 2, (message) => ({
-      ...message,
-      tool_calls: message.tool_calls!.map((call) => ({
-        ...call,
-        function: { ...call.function, arguments: sent },
-      })),
-    }))
+    await loop(it, 2, withArguments(sent))
     expect(it.record.replies[1]!.restart).toBe(cause)
   },
 )
