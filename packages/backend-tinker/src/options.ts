@@ -1,6 +1,7 @@
 import {
   checkOptions,
   ConfigError,
+  isPlainAddress,
   silentLogger,
   systemClock,
   type Clock,
@@ -85,7 +86,7 @@ const anObject = z.custom<never>(
 const schema = z.strictObject({
   baseUrl: z
     .url({ protocol: /^https?$/, error: 'expected an http or https address' })
-    .refine((url) => !/\/\/[^/]*@|[?#]/.test(url), {
+    .refine(isPlainAddress, {
       message: 'an address without user, query or fragment; the key has an option of its own',
     })
     .optional(),

@@ -26,6 +26,11 @@ export function mistakesOf(error: z.ZodError, schema?: z.ZodType): readonly Mist
   })
 }
 
+/** Whether an address has no user, query or fragment, where a secret could stand: whatever fails to reach it tells all of it. */
+export function isPlainAddress(address: string): boolean {
+  return !/\/\/[^/]*@|[?#]/.test(address)
+}
+
 /** `unknown key "max_concurent"; did you mean "maxConcurrent"?` or, when nothing is near, the list of what exists. */
 export function unknownName(kind: string, name: string, known: readonly string[]): string {
   const near = nearest(name, known)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { ConfigError } from '../src/errors.ts'
-import { checkOptions, nearest, unknownName } from '../src/options.ts'
+import { checkOptions, isPlainAddress, nearest, unknownName } from '../src/options.ts'
 
 const schema = z.strictObject({
   maxConcurrentEpisodes: z.int().positive(),
@@ -73,4 +73,14 @@ describe('nearest', () => {
       'unknown split "dev"; there is train, held-out',
     )
   })
+})
+
+test.each([
+  ['https://rl.example:8000/tinker', true],
+  ['https://rl.example/@me', true],
+  ['https://me:secret@rl.example', false],
+  ['https://rl.example/?key=secret', false],
+  ['https://rl.example/#secret', false],
+])('isPlainAddress: %s, %s', (address, isPlain) => {
+  expect(isPlainAddress(address)).toBe(isPlain)
 })

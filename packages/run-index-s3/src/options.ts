@@ -1,4 +1,4 @@
-import { checkOptions, type Logger } from '@tiltyard/core'
+import { checkOptions, isPlainAddress, type Logger } from '@tiltyard/core'
 import { z } from 'zod'
 
 import type { CredentialsSource } from './credentials.ts'
@@ -74,7 +74,7 @@ const optionsSchema = z.strictObject({
   region: z.string().min(1).optional(),
   endpoint: z
     .url({ protocol: /^https?$/ })
-    .refine((endpoint) => !/\/\/[^/]*@|[?#]/.test(endpoint), {
+    .refine(isPlainAddress, {
       message:
         'an address without user, query or fragment; credentials have an option of their own',
     })

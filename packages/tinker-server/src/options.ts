@@ -2,6 +2,7 @@ import {
   ConfigError,
   checkContract,
   checkOptions,
+  isPlainAddress,
   silentLogger,
   systemClock,
   type Backend,
@@ -76,7 +77,7 @@ const schema = z.strictObject({
   ledger: anObject.optional(),
   advertise: z
     .url({ protocol: /^https?$/, error: 'expected an http or https address' })
-    .refine((url) => !/\/\/[^/]*@|[?#]/.test(url), {
+    .refine(isPlainAddress, {
       message: 'an address without user, query or fragment',
     })
     .optional(),

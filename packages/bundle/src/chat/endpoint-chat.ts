@@ -1,4 +1,11 @@
-import { type Clock, ConfigError, systemClock, textOf, TiltyardError } from '@tiltyard/core'
+import {
+  type Clock,
+  ConfigError,
+  isPlainAddress,
+  systemClock,
+  textOf,
+  TiltyardError,
+} from '@tiltyard/core'
 import { z } from 'zod'
 
 import type { Chat, ChatMessage, ChatOptions } from './chat.ts'
@@ -35,8 +42,7 @@ export function endpointChat({
   fetch: send = fetch,
   clock = systemClock,
 }: EndpointChatOptions): Chat {
-  // Whatever fails to reach such an address tells all of it.
-  if (/\/\/[^/]*@|[?#]/.test(url))
+  if (!isPlainAddress(url))
     throw new ConfigError('endpointChat', [
       {
         at: 'url',
