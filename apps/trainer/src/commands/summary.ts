@@ -70,7 +70,8 @@ export function nextCommands(about: {
   const { recipe, run, flags, index, end } = about
   // A recipe's commands find its own index; those of the index know of no recipe.
   const named = flags.index ?? placeOf(index)
-  const at = named === undefined || named === DEFAULT_RUNS ? '' : ` --index ${quoted(named)}`
+  const place = named === undefined || named === DEFAULT_RUNS ? '' : ` ${quoted(named)}`
+  const at = place === '' ? '' : ` --index${place}`
   const typed = (names: readonly (keyof TypedFlags)[]) =>
     names
       .filter((name) => flags[name] !== undefined)
@@ -84,7 +85,7 @@ export function nextCommands(about: {
       : [`${resume}${typed(['steps', 'seed', 'index', 'data', 'export'])}`]),
     `its numbers:     npx tiltyard index metrics ${run}${at}`,
     `its episodes:    npx tiltyard index show ${run}${at}`,
-    `in a browser:    npx tiltyard explore${at.replace(' --index', '')}`,
+    `in a browser:    npx tiltyard explore${place}`,
     `evaluate it:     npx tiltyard eval ${path} --run ${run}${typed(['index', 'data', 'export'])}`,
   ]
 }
