@@ -30,6 +30,8 @@ export interface TinkerServer {
 }
 
 const SWEEP_MS = 5_000
+/** A client may ask for thousands of samples at once, on a connection each. Beyond this many the system lets some wait for seconds. */
+const MAX_CONNECTING = 4_096
 /** Longer than any pause of a client that will use its connection again. */
 const KEEP_ALIVE_MS = 90_000
 const LOOK_MS = 20
@@ -96,7 +98,7 @@ export function tinkerServer(given: TinkerServerOptions): TinkerServer {
       servers.add(server)
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject)
-        server.listen(port, host, () => {
+        server.listen(port, host, MAX_CONNECTING, () => {
           server.off('error', reject)
           resolve()
         })
