@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { chown, mkdtemp, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -55,7 +56,6 @@ const limitsSchema = z.strictObject({
 export function bubblewrapSandbox(options: BubblewrapOptions = {}): SandboxProvider {
   const checked = checkOptions('bubblewrapSandbox', optionsSchema, options)
   const open = new Set<Sandbox>()
-  let opened = 0
   return {
     specVersion: 'sandbox/1',
     name: 'bubblewrap',
@@ -68,8 +68,7 @@ export function bubblewrapSandbox(options: BubblewrapOptions = {}): SandboxProvi
       const place = { home: join(folder, 'home'), temporary: join(folder, 'tmp') }
       await mkdir(place.home)
       await mkdir(place.temporary)
-      const user = unprivileged(opened)
-      opened += 1
+      const user = unprivileged()
       if (user !== undefined) {
         for (const owned of [folder, place.home, place.temporary]) await chown(owned, user, user)
       }
@@ -136,8 +135,8 @@ const USERS = 4_000
 
 /**
  * The kernel holds no limit on processes for the superuser, whatever space they are in: as such, each sandbox gets a user id of its
- * own. Undefined: this process is no superuser.
+ * own, by lot, since other processes of this machine open sandboxes too. Undefined: this process is no superuser.
  */
-function unprivileged(opened: number): number | undefined {
-  return process.getuid?.() === 0 ? FIRST_USER + ((process.pid + opened) % USERS) : undefined
+function unprivileged(): number | undefined {
+  return process.getuid?.() === 0 ? FIRST_USER + randomInt(USERS) : undefined
 }

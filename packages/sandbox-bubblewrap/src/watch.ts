@@ -10,6 +10,10 @@ import type { Place } from './arguments.ts'
 const LOOK_MS = 50
 const PAGE_BYTES = 4096
 const DISK_BLOCK_BYTES = 512
+/** What a file takes beside its content, so that empty ones are bounded too. */
+const FILE_BYTES = 256
+/** How far over its limit a disk may be for commands still to run that may make room. */
+const OVERSHOOT_BYTES = 268_435_456
 
 export interface Watched {
   readonly first: Promise<number | undefined>
@@ -27,17 +31,25 @@ export function watchLimits({ first, place, limits, exceeded }: Watched) {
   const looking = (async () => {
     const pid = await first
     if (pid === undefined) return
-    const space = await spaceOf(pid)
-    if (space === undefined) return
-    while (!over.signal.aborted) {
+    const pause = () => sleep(LOOK_MS, undefined, { signal: over.signal }).catch(() => {})
+    let space = await spaceOf(pid)
+    while (space === undefined && !over.signal.aborted) {
+      await pause()
+      space = await spaceOf(pid)
+    }
+    const mostDisk = limits.diskBytes + OVERSHOOT_BYTES
+    let allowedDisk: number | undefined
+    while (space !== undefined && !over.signal.aborted) {
       const [use, disk] = await Promise.all([
         usage(space),
-        diskBytes([place.home, place.temporary], limits.diskBytes),
+        diskBytes([place.home, place.temporary], mostDisk),
       ])
       if (use.bytes > limits.memoryBytes) exceeded('memory')
       if (use.processes > limits.processes + OWN_PROCESSES) exceeded('processes')
-      if (disk > limits.diskBytes) exceeded('disk')
-      await sleep(LOOK_MS, undefined, { signal: over.signal }).catch(() => {})
+      // What a former command left over the limit may be removed, and not added to.
+      allowedDisk ??= Math.min(Math.max(disk, limits.diskBytes), mostDisk)
+      if (disk > allowedDisk) exceeded('disk')
+      await pause()
     }
   })()
   return {
@@ -84,7 +96,7 @@ async function diskBytes(folders: readonly string[], enough: number): Promise<nu
       const path = join(folder, entry.name)
       if (entry.isDirectory()) pending.push(path)
       const info = await lstat(path).catch(() => undefined)
-      bytes += (info?.blocks ?? 0) * DISK_BLOCK_BYTES
+      bytes += (info?.blocks ?? 0) * DISK_BLOCK_BYTES + FILE_BYTES
     }
   }
   return bytes

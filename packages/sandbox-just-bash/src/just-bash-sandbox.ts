@@ -143,7 +143,7 @@ async function run(bash: Bash, script: string, how: ExecOptions, held: Held): Pr
   const options = { rawScript: true, stdin: how.stdin ?? '', signal }
   const { exitCode, stdout, stderr, full } = await bash
     .exec(script, options)
-    .then((done) => ({ ...done, full: false }), fullDisk)
+    .then((done) => ({ ...done, full: done.exitCode !== 0 && FULL.test(done.stderr) }), fullDisk)
   const [out, err] = [first(stdout, held.outputBytes), first(stderr, held.outputBytes)]
   const result = {
     exitCode,
@@ -156,6 +156,9 @@ async function run(bash: Bash, script: string, how: ExecOptions, held: Held): Pr
   if (asked.some(({ aborted }) => aborted)) return { ...result, stopped: 'aborted' }
   return exitCode === DEADLINE_EXIT || deadline.aborted ? { ...result, stopped: 'time' } : result
 }
+
+/** What ends the script inside a loop, where just-bash does not reject. */
+const FULL = /^ENOSPC: in-memory filesystem byte limit exceeded/m
 
 /** just-bash rejects when its memory for files is used up; for a script that is an error like another. */
 function fullDisk(error: unknown) {

@@ -150,6 +150,21 @@ export function sandboxCases({
       },
     },
     {
+      name: 'what fills the disk is stopped, and what it wrote can be removed',
+      limits: { diskBytes: 1_000_000 },
+      ...lacksLimit('diskBytes'),
+      play: async (sandbox) => {
+        const fill =
+          'text=$(printf %0100000d 0); for i in $(seq 1 1000); do printf %s "$text" > file$i; sleep 0.01; done'
+        for (let round = 1; round <= 2; round++) {
+          assert.equal((await sandbox.exec(fill)).stopped, 'disk', `round ${round}`)
+          const tidied = await sandbox.exec('rm file*; ls')
+          assert.deepEqual([tidied.stopped, tidied.exitCode, tidied.stdout], [undefined, 0, ''])
+          assert.equal((await sandbox.exec('echo well > note; cat note; rm note')).stdout, 'well\n')
+        }
+      },
+    },
+    {
       name: 'an aborted command is stopped and says so',
       play: async (sandbox) => {
         const controller = new AbortController()

@@ -112,13 +112,37 @@ describeWith(program('bwrap'), 'bubblewrap sandbox', () => {
     const sandbox = await bubblewrapSandbox().open({
       limits: { diskBytes: 20_000_000, commandMs: 120_000 },
     })
-    const one = await sandbox.exec('head -c 100000000 /dev/zero > big; ls -l big')
-    expect(one.stopped === 'disk' || Number(one.stdout.split(' ')[4]) <= 20_000_000).toBe(true)
-    await sandbox.exec('rm -f big')
+    const one = await sandbox.exec('head -c 100000000 /dev/zero > big; wc -c < big')
+    expect(one.stopped === 'disk' || Number(one.stdout) <= 20_000_000).toBe(true)
+    expect(await sandbox.exec('rm big; ls')).toMatchObject({ exitCode: 0, stdout: '' })
     const many = await sandbox.exec(
-      'i=0; while true; do head -c 1000000 /dev/zero > /tmp/$((i++)); done',
+      'for i in $(seq 1 100000); do head -c 100000 /dev/zero > /tmp/$i; done',
     )
     expect(many.stopped).toBe('disk')
+    await sandbox.close()
+  })
+
+  test('files without content fill the disk too', async () => {
+    const sandbox = await bubblewrapSandbox().open({
+      limits: { diskBytes: 100_000, commandMs: 120_000 },
+    })
+    const empty = await sandbox.exec('for i in $(seq 1 100000); do : > /tmp/$i; sleep 0.001; done')
+    expect(empty.stopped).toBe('disk')
+    await sandbox.close()
+  })
+
+  test('a disk over its limit may be tidied, and not filled further', async () => {
+    const sandbox = await bubblewrapSandbox({ folder }).open({
+      limits: { diskBytes: 1_000_000, commandMs: 120_000 },
+    })
+    // As if a command had been quicker than the looks at what it does.
+    const [place] = readdirSync(folder)
+    writeFileSync(join(folder, place!, 'tmp', 'over'), Buffer.alloc(30_000_000, 1))
+    const beside = await sandbox.exec('for i in $(seq 1 100000); do echo $i > $i; sleep 0.01; done')
+    expect(beside.stopped).toBe('disk')
+    expect(await sandbox.exec('rm -f /tmp/over; ls /tmp')).toMatchObject({ stdout: '' })
+    await sandbox.exec('rm *')
+    expect((await sandbox.exec('echo well > note; cat note')).stdout).toBe('well\n')
     await sandbox.close()
   })
 
