@@ -38,8 +38,9 @@ export function watchLimits({ first, place, limits, exceeded }: Watched) {
       space = await spaceOf(pid)
     }
     const mostDisk = limits.diskBytes + OVERSHOOT_BYTES
+    if (space === undefined) return
     let allowedDisk: number | undefined
-    while (space !== undefined && !over.signal.aborted) {
+    while (!over.signal.aborted) {
       const [use, disk] = await Promise.all([
         usage(space),
         diskBytes([place.home, place.temporary], mostDisk),
