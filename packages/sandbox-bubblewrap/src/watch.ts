@@ -8,7 +8,6 @@ import type { Place } from './arguments.ts'
 
 /** Between two looks. A command may overshoot by what it does in that time. */
 const LOOK_MS = 50
-const PAGE_BYTES = 4096
 const DISK_BLOCK_BYTES = 512
 /** What a file takes beside its content, so that empty ones are bounded too. */
 const FILE_BYTES = 256
@@ -79,11 +78,21 @@ async function usage(
   return { bytes: inside.reduce((sum, size) => sum + size, 0), processes: inside.length }
 }
 
-/** Resident and not shared with files: what the process alone keeps from others. */
+/**
+ * What is in memory for the process and for no file; of what it shares with others, its part. Where the kernel keeps the parts back,
+ * as of a process that asked for it, all of what is shared.
+ */
 async function residentBytes(pid: string): Promise<number> {
-  const text = await readFile(`/proc/${pid}/statm`, 'utf8').catch(() => '')
-  const [, resident, shared] = text.split(' ').map(Number)
-  return ((resident ?? 0) - (shared ?? 0)) * PAGE_BYTES
+  const parts = await kilobytes(`/proc/${pid}/smaps_rollup`, /^Pss_(?:Anon|Shmem):\s+(\d+) kB$/gm)
+  const whole = () => kilobytes(`/proc/${pid}/status`, /^Rss(?:Anon|Shmem):\s+(\d+) kB$/gm)
+  return (parts ?? (await whole()) ?? 0) * 1024
+}
+
+/** The sum of the sizes that a pattern finds in a file; undefined where it finds none. */
+async function kilobytes(file: string, pattern: RegExp): Promise<number | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  const sizes = Array.from(text.matchAll(pattern), ([, size]) => Number(size))
+  return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0)
 }
 
 /** What the folders take on disk, links not followed; stops counting once it is too much. */
