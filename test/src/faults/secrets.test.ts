@@ -44,17 +44,28 @@ const refused = () =>
     { status: 403, headers: { 'x-request-id': KEY } },
   )
 const down = () => new Response(`<html>${KEY}</html>`, { status: 502 })
+/** What was asked for failed after it was taken. */
+const failedLater = () => Response.json({ error: `no rights for ${KEY}`, category: 'user' })
+const pausedThenFailed = () => {
+  const pause = { queue_state: 'paused_capacity', queue_state_reason: `too many of ${KEY}` }
+  let asked = 0
+  return () => ((asked += 1) === 1 ? Response.json({ type: 'try_again', ...pause }) : failedLater())
+}
+const warned = () => Response.json({ session_id: 'none', warning_message: `welcome ${KEY}` })
 const gone = (): never => {
   throw new TypeError('fetch failed', { cause: new Error(`proxy ${KEY}@host`) })
 }
 
 test.each([
+  ['/create_session', warned],
   ['/create_model', refused],
   ['/save_weights_for_sampler', refused],
   ['/asample', refused],
   ['/asample', down],
   ['/asample', gone],
   ['/retrieve_future', refused],
+  ['/retrieve_future', failedLater],
+  ['/retrieve_future', pausedThenFailed()],
   ['/forward_backward', refused],
   ['/forward_backward', gone],
   ['/optim_step', down],
@@ -80,7 +91,12 @@ test.each([
   await backend.close().catch(hear)
 
   expect(failed()).toBeGreaterThan(0)
-  const told = inspect([heard, outcome], { depth: 20, showHidden: true, maxStringLength: null })
+  const told = inspect([heard, outcome], {
+    depth: 20,
+    showHidden: true,
+    maxStringLength: null,
+    maxArrayLength: null,
+  })
   expect(told).not.toContain('SENTINEL')
   expect(await textBelow(folder)).not.toContain('SENTINEL')
 })
