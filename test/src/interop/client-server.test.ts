@@ -1,11 +1,15 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+
 import { tinkerBackend, tinkerClient } from '@tiltyard/backend-tinker'
-import { tokenPrompt } from '@tiltyard/core'
+import { tokenPrompt, type Backend } from '@tiltyard/core'
 import { backendCases, bigramBackend, bigramText, registerCases } from '@tiltyard/testkit'
 import { tinkerServer } from '@tiltyard/tinker-server'
 import { describe, expect, test } from 'vitest'
 
-async function served(options: { readonly path?: string; readonly holdMs?: number } = {}) {
-  const inner = bigramBackend()
+async function served(
+  options: { readonly path?: string; readonly holdMs?: number; readonly inner?: Backend } = {},
+) {
+  const { inner = bigramBackend() } = options
   const server = tinkerServer({
     backend: inner,
     keys: ['tml-let-me-in'],
@@ -20,6 +24,52 @@ async function served(options: { readonly path?: string; readonly holdMs?: numbe
       await backend.close()
       await server.close()
       await inner.close()
+    },
+  }
+}
+
+/** The bigram backend, whose samplers give nothing until they may. */
+function heldBackend() {
+  const inner = bigramBackend()
+  let waiting = 0
+  let release = () => {}
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const backend: Backend = {
+    ...inner,
+    async sampler(of) {
+      const sampler = await inner.sampler(of)
+      return {
+        ...sampler,
+        async sample(request, options) {
+          waiting += 1
+          await released
+          return sampler.sample(request, options)
+        },
+      }
+    },
+  }
+  return {
+    backend,
+    release,
+    get waiting() {
+      return waiting
+    },
+  }
+}
+
+/** Counts what undici opens to an address. Nothing here closes one before it is told to. */
+function connectionsTo(url: string) {
+  const { host } = new URL(url)
+  let count = 0
+  const listener = (message: unknown) => {
+    const { connectParams } = message as { readonly connectParams: { readonly host: string } }
+    if (connectParams.host === host) count += 1
+  }
+  subscribe('undici:client:connected', listener)
+  return {
+    stop: () => unsubscribe('undici:client:connected', listener),
+    get count() {
+      return count
     },
   }
 }
@@ -97,14 +147,20 @@ describe('our client against our server', () => {
   })
 
   test('#66 two thousand samples wait at the same time, each on a connection of its own', async () => {
-    const backend = await served({ holdMs: 5_000 })
+    const count = 2_000
+    const held = heldBackend()
+    const backend = await served({ holdMs: 40_000, inner: held.backend })
+    const connected = connectionsTo(backend.url)
     const sampler = await backend.sampler({ model: 'bigram' })
-    const samples = await Promise.all(
-      Array.from({ length: 2_000 }, (_, index) =>
-        sampler.sample({ prompt: tokenPrompt([index % 64]), maxTokens: 20, seeds: [index] }),
-      ),
+    const samples = Array.from({ length: count }, (_, index) =>
+      sampler.sample({ prompt: tokenPrompt([index % 64]), maxTokens: 20, seeds: [index] }),
     )
-    expect(samples.every(([sample]) => sample!.ids.length === 20)).toBe(true)
+    await expect.poll(() => held.waiting, { timeout: 300_000 }).toBe(count)
+    await expect.poll(() => connected.count, { timeout: 300_000 }).toBeGreaterThanOrEqual(count)
+    held.release()
+    const lengths = (await Promise.all(samples)).map(([sample]) => sample!.ids.length)
+    expect(lengths).toEqual(Array.from({ length: count }, () => 20))
+    connected.stop()
     await backend.close()
   })
 })
