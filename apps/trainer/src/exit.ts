@@ -1,4 +1,4 @@
-import { ConfigError, TiltyardError } from '@tiltyard/core'
+// No imports: what an old Node is told must not need a package.
 
 /** What a process says with its exit code. */
 export const exitCodes = { success: 0, failure: 1, usage: 2, interrupted: 130 } as const
@@ -44,26 +44,4 @@ export function listenForInterrupts(): Interrupts {
 export async function untilInterrupted({ soft }: Interrupts): Promise<void> {
   if (!soft.aborted)
     await new Promise((resolve) => soft.addEventListener('abort', resolve, { once: true }))
-}
-
-/** Whether a server got no port: what was typed is at fault, no code. */
-export function isListenError(error: unknown): error is NodeJS.ErrnoException & { port?: number } {
-  return error instanceof Error && 'syscall' in error && error.syscall === 'listen'
-}
-
-/** An error as a person reads it: our own by their message, others with their stack. */
-export function explain(error: unknown): string {
-  if (isListenError(error)) {
-    const { code, port } = error
-    if (code === 'EADDRINUSE')
-      return `port ${port} is in use; name another with --port, or leave it out for any that is free`
-    return `${error.message}; see --port and --host`
-  }
-  if (error instanceof ConfigError || TiltyardError.is(error)) {
-    const { message, cause } = error
-    // Many messages say it already.
-    const isNews = cause instanceof Error && !message.includes(cause.message)
-    return isNews ? `${message}\n  because: ${cause.message}` : message
-  }
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

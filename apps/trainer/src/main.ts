@@ -11,7 +11,8 @@ import { indexCommand } from './commands/index.ts'
 import { playCommand, type PlayInput } from './commands/play.ts'
 import { serveCommand } from './commands/serve.ts'
 import { trainCommand } from './commands/train.ts'
-import { exitCodes, explain, isListenError, type Terminal } from './exit.ts'
+import { exitCodes, type Terminal } from './exit.ts'
+import { explain, isListenError } from './explain.ts'
 
 /** The program: arguments in, exit code out. */
 export async function main(

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -167,7 +167,11 @@ describe('what a person hears of a mistake, and the exit code', { timeout: 10 * 
     expect(code).toBe(2)
   })
 
-  test('a Node that is too old: which one it needs, before anything else is loaded', async () => {
+  test('a Node that is too old: which one it needs, before any package is loaded', async () => {
+    const app = at('apps/trainer')
+    // Here there are none to load.
+    await cp(join(app, 'dist'), join(folder, 'dist'), { recursive: true })
+    await copyFile(join(app, 'package.json'), join(folder, 'package.json'))
     const old = join(folder, 'old.cjs')
     await writeFile(
       old,
@@ -175,7 +179,7 @@ describe('what a person hears of a mistake, and the exit code', { timeout: 10 * 
     )
     const { code, stderr, stdout } = await run(
       process.execPath,
-      ['--require', old, tiltyard, '--help'],
+      ['--require', old, join(folder, 'dist/cli.js'), '--help'],
       {
         cwd: folder,
       },
