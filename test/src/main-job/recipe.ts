@@ -19,6 +19,15 @@ const desk = await bundleDataset(folder, {
   groupSize: 4,
   groupsPerBatch: 4,
 })
+const interruptAt = process.env['INTERRUPT_AT']
+/** With `INTERRUPT_AT` it presses Ctrl-C itself when it gives the batch of that step: from outside it could come too late. */
+const dataset: typeof desk.train = {
+  ...desk.train,
+  batch(step, seed) {
+    if (interruptAt === String(step)) process.kill(process.pid, 'SIGINT')
+    return desk.train.batch(step, seed)
+  },
+}
 const demonstrations = await deskDemonstrations({ bundle: desk.bundle, seed: 1, count: 40 })
 
 export const training = defineTraining({
@@ -40,7 +49,7 @@ export const training = defineTraining({
   model: 'nano',
   adaptation: 'full',
   renderer: qwenRenderer({ layout: 'qwen3_5', tokenizer, thinking: false }),
-  dataset: desk.train,
+  dataset,
   evaluations: [{ name: 'held-out', dataset: desk.test }],
   evalEvery: 2,
   steps: 4,
