@@ -19,7 +19,9 @@ export function doubtsAbout({ comment, code }: Block): readonly string[] {
     const path = join(root, file)
     if (file === '') return [`expected <!-- test: path "name" -->, found <!-- ${text} -->`]
     if (!existsSync(path)) return [`${file} does not exist`]
-    return readFileSync(path, 'utf8').includes(name) ? [] : [`${file} has no test "${name}"`]
+    const tests = readFileSync(path, 'utf8')
+    const isThere = ["'", '"', '`'].some((quote) => tests.includes(`${quote}${name}${quote}`))
+    return isThere ? [] : [`${file} has no test "${name}"`]
   }
   return commandsOf(code)
     .filter((command) => !checks.some((check) => check(command)))

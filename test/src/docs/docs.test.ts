@@ -21,7 +21,8 @@ const programs = documents.flatMap(({ path, folder, programs: own }) =>
 
 /** Inside the project `test`, so that imports find the built packages and the libraries installed there. */
 let workshop: string
-let diagnostics: readonly string[]
+/** The compiler's faults, then the files that it read. */
+let said: readonly string[]
 
 beforeAll(async () => {
   const parent = join(root, 'test/temp')
@@ -32,7 +33,7 @@ beforeAll(async () => {
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, source)
   }
-  diagnostics = programs.length === 0 ? [] : await typeCheck()
+  said = await typeCheck()
 })
 afterAll(async () => {
   await rm(workshop, { recursive: true })
@@ -70,8 +71,16 @@ describe.each(documents)('$path', ({ path, markdown, blocks }) => {
   })
 })
 
+test('the compiler reads every program, and has nothing to say of anything else', () => {
+  const files = programs.map(({ folder, name }) => `${folder}/${name}`)
+  expect(new Set(files).size).toBe(files.length)
+  expect(files.filter((file) => !said.some((line) => line.endsWith(`/${file}`)))).toEqual([])
+  const faults = said.filter((line) => /\berror TS\d+: /.test(line))
+  expect(faults.filter((line) => !files.some((file) => line.startsWith(`${file}(`)))).toEqual([])
+})
+
 test.each(programs)('$title type-checks against the built packages', ({ folder, name }) => {
-  expect(diagnostics.filter((line) => line.startsWith(`${folder}/${name}(`))).toEqual([])
+  expect(said.filter((line) => line.startsWith(`${folder}/${name}(`))).toEqual([])
 })
 
 test.each(programs.filter(({ runs }) => runs))('$title runs', async ({ folder, name }) => {
@@ -84,7 +93,7 @@ test.each(programs.filter(({ runs }) => runs))('$title runs', async ({ folder, n
   expect(code).toBe(0)
 })
 
-/** One run of the compiler over all programs; each line begins with `<folder>/<name>(<line>,…`. */
+/** One run of the compiler over all programs; a fault's line begins with `<folder>/<name>(<line>,…`. */
 async function typeCheck(): Promise<readonly string[]> {
   const base = JSON.parse(readFileSync(join(root, 'tsconfig.base.json'), 'utf8')) as {
     readonly compilerOptions: object
@@ -95,7 +104,8 @@ async function typeCheck(): Promise<readonly string[]> {
     JSON.stringify({ compilerOptions, include: ['**/*.ts'] }),
   )
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
-  const { stdout } = await run(process.execPath, [tsc, '--pretty', 'false'], { cwd: workshop })
+  const args = [tsc, '--pretty', 'false', '--listFiles']
+  const { stdout } = await run(process.execPath, args, { cwd: workshop })
   return stdout.split('\n')
 }
 
