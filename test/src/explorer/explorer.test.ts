@@ -250,14 +250,14 @@ describeWith(program('chromium'), 'the explorer in a browser', (chromium) => {
     ]) {
       await seen.go(place)
       expect(await page.locator('main img, main script, main b[onmouseover]').count()).toBe(0)
+      expect(await page.locator('a[href^="javascript:"]').count()).toBe(0)
+      expect(await page.evaluate(() => window.attacked)).toBeUndefined()
     }
     const said = page.getByRole('article', { name: 'Policy, message 2' })
     const text = await said.textContent()
     for (const attack of [attacks.script, attacks.image, attacks.link, attacks.formula])
       expect(text).toContain(attack)
     expect(text).toContain('safe U+202Egnihtemos')
-    expect(await page.locator('a[href^="javascript:"]').count()).toBe(0)
-    expect(await page.evaluate(() => window.attacked)).toBeUndefined()
   })
 
   test('an episode of 10 MB and 300 turns scrolls: few messages exist at a time, and all can be reached', async () => {
@@ -269,23 +269,26 @@ describeWith(program('chromium'), 'the explorer in a browser', (chromium) => {
       attempt: 0,
     })
     expect(JSON.stringify(recorded!.messages).length).toBeGreaterThan(10_000_000)
-    let bytes = 0
-    page.on('response', (response) => {
-      void response.body().then(
-        (body) => (bytes += body.length),
-        () => {},
-      )
-    })
     await seen.go(`/runs/made-up/episode/${longEpisode}`)
     const rows = () => page.evaluate(() => document.querySelectorAll('main article').length)
     await page.getByText('I read page 0.').waitFor()
     expect(await rows()).toBeLessThan(30)
+    // What the page has read, its own files too, is much less than the episode.
+    const reads = async () =>
+      page.evaluate<readonly (readonly [string, number])[]>(
+        `performance.getEntriesByType('resource').map(({ name, decodedBodySize }) => [name, decodedBodySize])`,
+      )
+    await until(async () => (await reads()).map(([name]) => new URL(name).pathname)).toContain(
+      '/api/episode/messages',
+    )
+    const bytes = (await reads()).reduce((sum, [, size]) => sum + size, 0)
     expect(bytes).toBeLessThan(2_000_000)
     for (let turn = 0; turn < 20; turn += 1) {
       await page.mouse.wheel(0, 3_000)
       await page.evaluate('new Promise((resolve) => requestAnimationFrame(resolve))')
       expect(await rows()).toBeLessThan(30)
     }
+    await until(() => page.getByText('I read page 0.').count()).toBe(0)
     const find = page.getByRole('searchbox', { name: 'Find in the conversation' })
     await page.keyboard.press('/')
     await find.pressSequentially('needle')
