@@ -1,7 +1,7 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-import { randomStream } from '@tiltyard/core'
+import { randomStream, type RandomStream } from '@tiltyard/core'
 
 /** What may happen to a request on its way. */
 const kinds = [
@@ -24,32 +24,41 @@ export type Fault = (typeof kinds)[number]
 export interface FlakyProxy {
   readonly url: string
   readonly requests: number
-  readonly faults: ReadonlyMap<Fault, number>
+  /** Faults so far. */
+  readonly faults: number
+  /** The kinds that requests of an operation have met. */
+  met(operation: string): ReadonlySet<Fault>
   close(): Promise<void>
 }
 
 export interface FlakyProxyOptions {
   readonly target: string
   readonly seed: number
-  /** Of all requests, this part meets a fault. */
-  readonly share: number
+  /** Of the requests of an operation, which is the last part of their path, this part meets a fault. */
+  readonly share: (operation: string) => number
 }
 
 const DELAY_MS = 60
 
-/** Passes requests on, and does to some of them what networks and busy services do. Which ones is drawn from the seed. */
+/**
+ * Passes requests on, and does to some of them what networks and busy services do. Which ones is drawn from the seed; those of an
+ * operation meet all kinds of faults in turn, so that none is left out by chance.
+ */
 export async function flakyProxy({ target, seed, share }: FlakyProxyOptions): Promise<FlakyProxy> {
-  const random = randomStream(seed, 'proxy')
-  const counts = new Map<Fault, number>()
+  const operations = new Map<string, ReturnType<typeof drawer>>()
   let requests = 0
+  let faults = 0
   // Those that let the next one go first.
   let waiting: (() => void)[] = []
 
   const server = createServer((incoming, outgoing) => {
     requests += 1
-    const fault = random.next() < share ? kinds[random.integer(kinds.length)] : undefined
+    const operation = incoming.url!.split('/').at(-1)!
+    if (!operations.has(operation))
+      operations.set(operation, drawer(randomStream(seed, operation), share(operation)))
+    const fault = operations.get(operation)!.draw()
     for (const go of waiting.splice(0)) setImmediate(go)
-    if (fault !== undefined) counts.set(fault, (counts.get(fault) ?? 0) + 1)
+    if (fault !== undefined) faults += 1
     void bodyOf(incoming).then((body) => handle(incoming, outgoing, body, fault))
   })
 
@@ -119,12 +128,32 @@ export async function flakyProxy({ target, seed, share }: FlakyProxyOptions): Pr
     get requests() {
       return requests
     },
-    faults: counts,
+    get faults() {
+      return faults
+    },
+    met: (operation) => operations.get(operation)?.met ?? new Set(),
     async close() {
       waiting = []
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
       await closed
+    },
+  }
+}
+
+/** What the requests of one operation meet, one after the other. */
+function drawer(random: RandomStream, share: number) {
+  const order = random.shuffle(kinds)
+  const met = new Set<Fault>()
+  let count = 0
+  return {
+    met,
+    draw() {
+      if (random.next() >= share) return undefined
+      const fault = order[count % order.length]!
+      count += 1
+      met.add(fault)
+      return fault
     },
   }
 }

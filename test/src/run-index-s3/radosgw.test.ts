@@ -72,7 +72,7 @@ describeWith(program('radosgw'), 'a Ceph object gateway', () => {
     await dispatcher.close()
   })
 
-  test(`of ${RACERS} processes that race for one run one wins, and all write their own`, async () => {
+  test(`of ${RACERS} writers that race for one run one wins, and all write their own`, async () => {
     const prefix = freshPrefix()
     const indexes = Array.from({ length: RACERS }, () => indexOn(prefix))
     const race = await Promise.allSettled(
