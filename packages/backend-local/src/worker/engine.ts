@@ -22,8 +22,14 @@ import type { FromWorker, RequestName, Requests, ToWorker, WorkerSetup } from '.
 type Handlers = {
   readonly [Name in RequestName]: (
     input: Requests[Name]['in'],
-    call: Call & { readonly id: number },
+    call: EngineCall,
   ) => Promise<Requests[Name]['out']>
+}
+
+interface EngineCall {
+  readonly id: number
+  /** Aborts when its caller has left. */
+  readonly left: AbortSignal
 }
 
 interface OpenLearner {
@@ -35,7 +41,8 @@ interface OpenLearner {
 }
 
 interface OpenPolicy {
-  readonly policy: Policy
+  readonly create: () => Policy
+  policy: Policy
   /** Rejects the calls under way, when the policy fails. */
   readonly calls: Set<(error: unknown) => void>
   closing: boolean
@@ -50,7 +57,7 @@ export function createEngine(setup: WorkerSetup, post: (message: FromWorker) => 
   const learners = new Map<number, OpenLearner>()
   const policies = new Map<number, OpenPolicy>()
   const programs = samplePrograms(loaded, setup)
-  const cancelled = new Set<number>()
+  const callers = new Map<number, AbortController>()
   const bytesOf = spelling(setup)
 
   /** Learner requests, one after another, in the order in which they came. */
@@ -73,18 +80,16 @@ export function createEngine(setup: WorkerSetup, post: (message: FromWorker) => 
   const openPolicy = (id: number, model: string, weights: Tensors) => {
     const { shape } = modelOf(model)
     const { cacheBytes, maxRows } = setup
-    const policy = createPolicy({
-      shape,
-      weights,
-      programs: programs(model),
-      cacheBytes,
-      maxRows,
-      bytesOf,
-    })
-    policies.set(id, { policy, calls: new Set(), closing: false })
+    const create = () =>
+      createPolicy({ shape, weights, programs: programs(model), cacheBytes, maxRows, bytesOf })
+    policies.set(id, { create, policy: create(), calls: new Set(), closing: false })
   }
-  /** Runs a call of a policy, which may be closed meanwhile: it finishes all the same. */
-  const withPolicy = async <T>(id: number, work: (policy: Policy) => Promise<T>): Promise<T> => {
+  /** Runs a call of a policy, which may be closed meanwhile: it finishes all the same, unless its caller leaves. */
+  const withPolicy = async <T>(
+    id: number,
+    { left }: EngineCall,
+    work: (policy: Policy, call: Call) => Promise<T>,
+  ): Promise<T> => {
     const open = policies.get(id)
     if (open === undefined || open.closing) throw new StateError('the sampler is closed')
     let fail: ((error: unknown) => void) | undefined
@@ -92,9 +97,10 @@ export function createEngine(setup: WorkerSetup, post: (message: FromWorker) => 
       fail = reject
     })
     open.calls.add(fail!)
+    left.addEventListener('abort', () => fail!(left.reason))
     void pump()
     try {
-      return await Promise.race([work(open.policy), failed])
+      return await Promise.race([work(open.policy, { cancelled: () => left.aborted }), failed])
     } finally {
       open.calls.delete(fail!)
       dropClosed(id)
@@ -114,11 +120,13 @@ export function createEngine(setup: WorkerSetup, post: (message: FromWorker) => 
       await turn()
       const busy = [...policies.values()].filter(({ policy }) => policy.busy)
       if (busy.length === 0) break
-      for (const { policy, calls } of busy) {
+      for (const open of busy) {
         try {
-          await policy.advance()
+          await open.policy.advance()
         } catch (error) {
-          for (const fail of calls) fail(error)
+          // What it was at would fail again, and for ever.
+          open.policy = open.create()
+          for (const fail of open.calls) fail(error)
         }
       }
     }
@@ -210,37 +218,34 @@ export function createEngine(setup: WorkerSetup, post: (message: FromWorker) => 
       dropClosed(sampler)
       return undefined
     },
-    sample: (
-      { sampler, streaming, stopTokens, stopStrings, ...task },
-      { id, cancelled: isCancelled },
-    ) =>
-      withPolicy(sampler, (policy) =>
+    sample: ({ sampler, streaming, stopTokens, stopStrings, ...task }, call) =>
+      withPolicy(sampler, call, (policy, caller) =>
         policy.sample(
           { ...task, stop: { tokens: stopTokens, strings: stopStrings } },
           {
-            cancelled: isCancelled,
+            ...caller,
             ...(streaming
               ? {
                   onToken: (index, token, logprob) =>
-                    post({ type: 'token', id, index, token, logprob }),
+                    post({ type: 'token', id: call.id, index, token, logprob }),
                 }
               : {}),
           },
         ),
       ),
     logprobs: ({ sampler, prompt, shared }, call) =>
-      withPolicy(sampler, async (policy) => {
+      withPolicy(sampler, call, async (policy, caller) => {
         const result = new Float32Array(prompt.length)
         result[0] = Number.NaN
-        await policy.score(prompt, shared, call, (position, logprobs) => {
+        await policy.score(prompt, shared, caller, (position, logprobs) => {
           if (position + 1 < prompt.length) result[position + 1] = logprobs[prompt[position + 1]!]!
         })
         return result
       }),
     topLogprobs: ({ sampler, prompt, shared, k }, call) =>
-      withPolicy(sampler, async (policy) => {
+      withPolicy(sampler, call, async (policy, caller) => {
         const result: (readonly TokenLogprob[])[] = Array.from(prompt, () => [])
-        await policy.score(prompt, shared, call, (position, logprobs) => {
+        await policy.score(prompt, shared, caller, (position, logprobs) => {
           if (position + 1 < prompt.length) result[position + 1] = likeliest(logprobs, k)
         })
         return result
@@ -252,19 +257,21 @@ export function createEngine(setup: WorkerSetup, post: (message: FromWorker) => 
     name: Name,
     input: Requests[Name]['in'],
   ) => {
+    const caller = new AbortController()
+    callers.set(id, caller)
     try {
-      const output = await handlers[name](input, { id, cancelled: () => cancelled.has(id) })
-      if (!cancelled.has(id)) post({ type: 'result', id, output })
+      post({ type: 'result', id, output: await handlers[name](input, { id, left: caller.signal }) })
     } catch (error) {
       post({ type: 'error', id, ...told(error) })
     } finally {
-      cancelled.delete(id)
+      callers.delete(id)
     }
   }
 
   return {
     receive(message: ToWorker): void {
-      if (message.type === 'cancel') cancelled.add(message.id)
+      if (message.type === 'cancel')
+        callers.get(message.id)?.abort(new StateError('its caller left'))
       else void answer(message.id, message.name, message.input as never)
     },
   }

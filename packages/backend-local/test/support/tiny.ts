@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { Backend } from '@tiltyard/core'
+import type { Backend, Tokenizer } from '@tiltyard/core'
+import { byteTokenizer } from '@tiltyard/testkit'
 import { afterAll } from 'vitest'
 
 import type { LocalBackendOptions } from '../../src/index.ts'
@@ -20,6 +21,16 @@ export const tinyShape = {
   hidden: 48,
   contextWindow: 256,
 } as const
+
+/** What `spellingTokenizer` makes of ids: `<7>`, `<12>`, so that their texts differ in length too. */
+export function spelled(ids: Iterable<number>): string {
+  return Array.from(ids, (id) => `<${id}>`).join('')
+}
+
+export const spellingTokenizer: Tokenizer = {
+  ...byteTokenizer([]),
+  bytes: (id) => new TextEncoder().encode(spelled([id])),
+}
 
 /** CI runs these tests with the WebAssembly build too. */
 const executor = process.env['TILTYARD_LOCAL_EXECUTOR'] === 'web' ? 'web' : 'auto'

@@ -53,7 +53,7 @@ test('closing while calls are under way refuses them instead of leaving them wai
   await expect(backend.sampler({ model: 'tiny' })).rejects.toMatchObject({ code: 'STATE' })
 })
 
-test('a token outside the vocabulary is refused before it reaches the worker', async () => {
+test('what the model can’t take is refused before it reaches the worker', async () => {
   const { tinyBackend } = await import('../support/tiny.ts')
   const backend = tinyBackend()
   const sampler = await backend.sampler({ model: 'tiny' })
@@ -61,9 +61,19 @@ test('a token outside the vocabulary is refused before it reaches the worker', a
     code: 'DATA',
   })
   const learner = await backend.learner({ model: 'tiny', adaptation: 'full' })
-  const wrong = { ...datum, targets: Int32Array.of(2, 3, -1) }
-  await expect(learner.forward([wrong], { name: 'cross_entropy' })).rejects.toMatchObject({
-    code: 'DATA',
-  })
+  const forward = (wrong: Partial<Datum>) =>
+    learner.forward([datum, { ...datum, ...wrong }], { name: 'cross_entropy' })
+  const outside = 'datum 1: token 2 is'
+  await expect(forward({ targets: Int32Array.of(2, 3, -1) })).rejects.toThrow(outside)
+  await expect(forward({ input: [tokenChunk([1, 2, 64])] })).rejects.toThrow(outside)
+  const length = tinyShape.contextWindow + 1
+  const long = {
+    input: [tokenChunk(new Int32Array(length))],
+    targets: new Int32Array(length),
+    weights: new Float32Array(length),
+  }
+  await expect(forward(long)).rejects.toThrow('datum 1: it has 257 positions')
+  const image = { type: 'image', format: 'png', data: new Uint8Array(1), tokens: 3 } as const
+  await expect(forward({ input: [image] })).rejects.toMatchObject({ code: 'UNSUPPORTED' })
   await backend.close()
 })
