@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 
 import { createGateway, type AgentContext, type AgentTask } from '../src/index.ts'
 import { ask, sourceOf } from './support/agent.ts'
-import { toolResult, user } from './support/harness.ts'
-import { playFirst } from './support/play.ts'
+import { byteRenderer } from './support/byte-renderer.ts'
+import { recorded, toolResult, user } from './support/harness.ts'
+import { openFirst, playFirst } from './support/play.ts'
 import { byteSampler } from './support/sampler.ts'
 
 async function crash(_: AgentTask, context: AgentContext): Promise<void> {
@@ -207,11 +208,14 @@ describe('an agent function', () => {
         return 1
       },
     }
-    const source = sourceOf(createGateway(), async () => {}, { verifiers })
-    await expect(playFirst(source, byteSampler(['hi']))).rejects.toThrow('grader is down')
-    expect((await playFirst(source, byteSampler(['hi']))).outcome.scores).toEqual({
-      done: { value: 1 },
-    })
+    const episode = await openFirst(sourceOf(createGateway(), async () => {}, { verifiers }))
+    const policy = { sampler: byteSampler(['hi']), renderer: byteRenderer(), sampling: {} }
+    const { signal } = new AbortController()
+    const end = await episode.play(policy, { signal, seed: 1, limits: {}, record: recorded() })
+    await episode.end(end)
+    await expect(episode.score(signal)).rejects.toThrow('grader is down')
+    expect((await episode.score(signal)).scores).toEqual({ done: { value: 1 } })
+    await episode.close()
   })
 
   test('§18.87 that is cancelled stops what is sampled for it', async () => {

@@ -40,6 +40,7 @@ test.each([
   ['strict', '{"b": 2, "a": 1}', 'edited_args'],
   ['ids', '{"a": 1, "b": 2, "limit": 10}', undefined],
   ['canonical', '{"a": 1, "b": 2, "limit": 10}', 'edited_args'],
+  ['canonical', '{}', 'edited_args'],
 ] as const)(
   '§18.41 §18.44 with echoTolerance: %s, arguments sent back as %s',
   async (echoTolerance, sent, cause) => {
@@ -68,6 +69,7 @@ test('§18.30 arguments that are no JSON go out as they are, and each client’s
 test.each([
   ['{"at": 1}', undefined],
   ['{"at":1,"to":"so"}', undefined],
+  ['{}', undefined],
   ['{"at":2}', 'edited_args'],
   ['{"to":"so"}', 'edited_args'],
 ])(
@@ -78,6 +80,12 @@ test.each([
     expect(it.record.replies[1]!.restart).toBe(cause)
   },
 )
+
+test('§18.30 arguments that are not even the start of an object, sent back as an empty one, go on', async () => {
+  const it = bench(['⟦look everywhere⟧'])
+  await loop(it, 2, withArguments('{}'))
+  expect(it.record.replies[1]!.restart).toBeUndefined()
+})
 
 test.each([
   ['text, calls', [{ content: [{ type: 'text', text: 'Well.' }] }, { calls: true }]],

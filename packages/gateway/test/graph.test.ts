@@ -1,8 +1,8 @@
-import { promptIds, type PlayedReply } from '@tiltyard/core'
+import { ConfigError, promptIds, type PlayedReply, type Renderer } from '@tiltyard/core'
 import { expect, test } from 'vitest'
 
 import { byteRenderer, mark, reply, text } from './support/byte-renderer.ts'
-import { bench, chatTools, system, user } from './support/harness.ts'
+import { bench, chatTools, system, toolResult, user } from './support/harness.ts'
 import { loop, withoutReasoning } from './support/loop.ts'
 import { byteSampler } from './support/sampler.ts'
 
@@ -82,16 +82,26 @@ test.each(forks)(
   },
 )
 
-test('§18.44 edited arguments start anew', async () => {
+test.each([
+  ['arguments', { arguments: '{"at": 2}' }],
+  ['name', { name: 'take' }],
+])('§18.44 an edited call (%s) starts anew', async (_, edit) => {
   const it = bench(['⟦look {"at": 1}⟧'])
   await loop(it, 2, (message) => ({
     ...message,
     tool_calls: message.tool_calls!.map((call) => ({
       ...call,
-      function: { ...call.function, arguments: '{"at": 2}' },
+      function: { ...call.function, ...edit },
     })),
   }))
   expect(it.record.replies[1]!.restart).toBe('edited_args')
+})
+
+test('§18.44 edited reasoning starts anew, and is what the policy is shown', async () => {
+  const it = bench(['‹hm›⟦look {}⟧'])
+  await loop(it, 2, (message) => ({ ...message, reasoning_content: 'aha', reasoning: 'aha' }))
+  expect(it.record.replies[1]!.restart).toBe('edited_reasoning')
+  expect(text(it.sampler.seen[1]!.prompt)).toContain('aha')
 })
 
 test('§18.45 F56 a template that drops earlier reasoning forks at a new user turn, one that keeps it goes on', async () => {
@@ -113,11 +123,73 @@ test('§18.47 a wholly rendered prompt that starts with the tokens before it goe
   expect(it.record.replies.map(({ restart }) => restart)).toEqual(Array(4).fill(undefined))
 })
 
-test('§18.47 a wholly rendered prompt that does not is a fork by the template', async () => {
-  const odd = [mark.pair, ...reply('⟦look {}⟧')]
-  const it = bench([{ ids: odd }], { renderer: byteRenderer({ refuses: true }) })
-  await loop(it, 2)
-  expect(it.record.replies[1]!.restart).toBe('template_rewrite')
+test.each([
+  ['in a loop of tools', '⟦look {}⟧', [toolResult('c', 'seen')]],
+  ['in a loop of tools, with reasoning', '‹hm›⟦look {}⟧', [toolResult('c', 'seen')]],
+  ['at a new turn', 'one', [user('on')]],
+])(
+  '§18.47 a wholly rendered prompt that does not is a fork by the template: %s',
+  async (_, said, next) => {
+    const odd = [mark.pair, ...reply(said)]
+    const { chat, record } = bench([{ ids: odd }], { renderer: byteRenderer({ refuses: true }) })
+    const { choices } = await chat([user('go')])
+    const [call] = choices[0]!.message.tool_calls ?? []
+    const answers = next.map((message) =>
+      call === undefined ? message : { ...message, tool_call_id: call.id },
+    )
+    await chat([user('go'), choices[0]!.message, ...answers])
+    expect(record.replies[1]!.restart).toBe('template_rewrite')
+  },
+)
+
+test('§18.47 a template that rewrites what came before a reply is a fork, though the reply stands where it stood', async () => {
+  const inner = byteRenderer({ refuses: true })
+  const counting: Renderer = {
+    ...inner,
+    prompt: ({ messages, ...more }) =>
+      inner.prompt({
+        ...more,
+        messages: [{ role: 'system', content: `${messages.length}` }, ...messages],
+      }),
+  }
+  const { chat, record, sampler } = bench(['one', 'two'], { renderer: counting })
+  await chat([user('go')])
+  await chat([user('go'), { role: 'assistant', content: 'one' }, user('on')])
+  expect(record.replies[1]!.restart).toBe('template_rewrite')
+  expect(sampler.seen.map(({ prompt }) => text(prompt))).toEqual(['1go', '3gooneon'])
+})
+
+test('F56 reasoning that a client leaves out stays in a wholly rendered prompt too', async () => {
+  const it = bench(['‹hm›⟦look {}⟧'], { renderer: byteRenderer({ refuses: true }) })
+  await loop(it, 3, withoutReasoning)
+  expect(it.record.replies.map(({ restart }) => restart)).toEqual(Array(3).fill(undefined))
+})
+
+test('F56 histories that differ in reasoning that was never sampled are told apart', async () => {
+  const { chat, sampler } = bench(['x'])
+  const thoughts = ['first thought', 'second thought']
+  for (const reasoning of thoughts)
+    await chat([user('go'), { role: 'assistant', content: 'so', reasoning }, user('on')])
+  expect(sampler.seen.map(({ prompt }) => text(prompt))).toEqual(
+    thoughts.map((thought) => expect.stringContaining(thought) as string),
+  )
+})
+
+test('a conversation that the renderer can’t show is refused, and the attempt goes on', async () => {
+  const inner = byteRenderer()
+  const picky: Renderer = {
+    ...inner,
+    prompt(conversation) {
+      if (conversation.messages[0]!.role !== 'tool') return inner.prompt(conversation)
+      throw new ConfigError('byte', [{ at: 'messages', message: 'begin with a user' }])
+    },
+  }
+  const { chat, attempt } = bench(['x'], { renderer: picky })
+  const { error } = await chat([toolResult('c', 'seen')])
+  expect(error).toMatchObject({ code: 'invalid_request', param: 'messages' })
+  expect(error!.message).toContain('begin with a user')
+  expect((await chat([user('go')])).status).toBe(200)
+  expect(attempt.failure).toBeUndefined()
 })
 
 test('markup that names no call is text, and recorded as such', async () => {
@@ -184,6 +256,16 @@ test('§18.62 §18.60 two samples of one prompt are both kept; the one that is c
     'branch',
   ])
   expect(record.replies.every(({ trained }) => trained)).toBe(true)
+})
+
+test('of two samples with one text the newer one is gone on from', async () => {
+  const ids = [reply('ab'), [mark.pair, mark.end]]
+  const { chat, sampler } = bench(ids.map((it) => ({ ids: it })))
+  await chat([user('go')])
+  await chat([user('go')])
+  await chat([user('go'), { role: 'assistant', content: 'ab' }, user('on')])
+  const [, second, third] = sampler.seen
+  expect(startsWith(third!.prompt, [...second!.prompt, ...ids[1]!])).toBe(true)
 })
 
 test('a prompt whose first try failed is no sibling, and keeps its cause and its place', async () => {

@@ -221,6 +221,18 @@ test('§18.37 a prompt of many ids is no burden to those after it, and each goes
   expect(it.record.replies[3]!.prompt.length).toBe(further.length + 1)
 })
 
+test('§18.37 completions of one prompt are siblings with seeds of their own; another prompt begins anew', async () => {
+  const it = bench(['one', 'two', 'three'], { attempt: { seed: 3 } })
+  for (const prompt of ['go', 'go', 'other'])
+    await it.post('/completions', { prompt: bytes(prompt) })
+  expect(it.record.replies.map(({ restart }) => restart)).toEqual([
+    undefined,
+    'sibling',
+    'new_conversation',
+  ])
+  expect(new Set(it.sampler.seen.map(({ request }) => request.seeds![0])).size).toBe(3)
+})
+
 test('§18.37 a text is refused where nothing can encode it', async () => {
   const response = await bench(['x']).post('/completions', { prompt: 'text' })
   expect(response.status).toBe(400)
