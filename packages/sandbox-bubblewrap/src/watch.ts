@@ -36,8 +36,8 @@ export function watchLimits({ first, place, limits, exceeded }: Watched) {
       await pause()
       space = await spaceOf(pid)
     }
-    const mostDisk = limits.diskBytes + OVERSHOOT_BYTES
     if (space === undefined) return
+    const mostDisk = limits.diskBytes + OVERSHOOT_BYTES
     let allowedDisk: number | undefined
     while (!over.signal.aborted) {
       const [use, disk] = await Promise.all([
