@@ -2,19 +2,10 @@ import { expect, test } from 'vitest'
 
 import { reply } from './support/byte-renderer.ts'
 import { bench, chatTools, toolResult, user, type WireMessage } from './support/harness.ts'
-import { loop, withoutReasoning } from './support/loop.ts'
-
-/** A client that sends back other arguments than it got. */
-const withArguments = (sent: string) => (message: WireMessage) => ({
-  ...message,
-  tool_calls: message.tool_calls!.map((call) => ({
-    ...call,
-    function: { ...call.function, arguments: sent },
-  })),
-})
+import { loop, withCalls, withoutReasoning } from './support/loop.ts'
 
 const echoes: Readonly<Record<string, (message: WireMessage) => object>> = {
-  'other order and spaces in the arguments': withArguments('{ "b": 2,\n "a": 1 }'),
+  'other order and spaces in the arguments': withCalls({ arguments: '{ "b": 2,\n "a": 1 }' }),
   'content empty': (message) => ({ ...message, content: '' }),
   'content absent': ({ content: _content, ...message }) => message,
   'reasoning left out': withoutReasoning,
@@ -45,7 +36,7 @@ test.each([
   '§18.41 §18.44 with echoTolerance: %s, arguments sent back as %s',
   async (echoTolerance, sent, cause) => {
     const it = bench(['⟦look {"a": 1, "b": 2}⟧'], { gateway: { echoTolerance } })
-    await loop(it, 2, withArguments(sent))
+    await loop(it, 2, withCalls({ arguments: sent }))
     expect(it.record.replies[1]!.restart).toBe(cause)
   },
 )
@@ -76,14 +67,14 @@ test.each([
   '§18.30 arguments that break off, sent back as %s, as far as they could be read',
   async (sent, cause) => {
     const it = bench([{ ids: reply('⟦look {"at": 1, "to": "so⟧') }])
-    await loop(it, 2, withArguments(sent))
+    await loop(it, 2, withCalls({ arguments: sent }))
     expect(it.record.replies[1]!.restart).toBe(cause)
   },
 )
 
 test('§18.30 arguments that are not even the start of an object, sent back as an empty one, go on', async () => {
   const it = bench(['⟦look everywhere⟧'])
-  await loop(it, 2, withArguments('{}'))
+  await loop(it, 2, withCalls({ arguments: '{}' }))
   expect(it.record.replies[1]!.restart).toBeUndefined()
 })
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { byteRenderer, mark, reply, text } from './support/byte-renderer.ts'
 import { bench, chatTools, system, toolResult, user } from './support/harness.ts'
-import { loop, withoutReasoning } from './support/loop.ts'
+import { loop, withCalls, withoutReasoning } from './support/loop.ts'
 import { byteSampler } from './support/sampler.ts'
 
 /** The ids of a reply's prompt and of the reply. */
@@ -87,13 +87,7 @@ test.each([
   ['name', { name: 'take' }],
 ])('§18.44 an edited call (%s) starts anew', async (_, edit) => {
   const it = bench(['⟦look {"at": 1}⟧'])
-  await loop(it, 2, (message) => ({
-    ...message,
-    tool_calls: message.tool_calls!.map((call) => ({
-      ...call,
-      function: { ...call.function, ...edit },
-    })),
-  }))
+  await loop(it, 2, withCalls(edit))
   expect(it.record.replies[1]!.restart).toBe('edited_args')
 })
 

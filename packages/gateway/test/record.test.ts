@@ -5,11 +5,7 @@ import { expect, test } from 'vitest'
 import { deferred } from '../src/waiting.ts'
 import { bench, chatTools, recorded, system, toolResult, user } from './support/harness.ts'
 import { byteSampler } from './support/sampler.ts'
-
-/** Lets everything run that waits for nothing. */
-async function settle(): Promise<void> {
-  for (let round = 0; round < 20; round += 1) await new Promise(setImmediate)
-}
+import { settle } from './support/settle.ts'
 
 test('what was said since a reply is told after that reply only; another conversation between them is begun anew', async () => {
   const { chat, record } = bench(['one', 'two', 'three', 'four'])

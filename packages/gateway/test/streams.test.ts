@@ -5,15 +5,11 @@ import { deferred } from '../src/waiting.ts'
 import { reply, text } from './support/byte-renderer.ts'
 import { bench, events, user } from './support/harness.ts'
 import { byteSampler } from './support/sampler.ts'
+import { settle } from './support/settle.ts'
 
 const marked = { headers: { 'x-stainless-retry-count': '1' } }
 const ask = { messages: [user('go')] }
 const streamed = { ...ask, stream: true }
-
-/** Lets everything run that waits for nothing. */
-async function settle(): Promise<void> {
-  for (let round = 0; round < 20; round += 1) await new Promise(setImmediate)
-}
 
 test('§18.16 F52 a stream that fails in the middle ends with an error and no [DONE], and leaves no reply', async () => {
   const sampler = byteSampler(['hello'], {

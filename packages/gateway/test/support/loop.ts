@@ -20,3 +20,13 @@ export function withoutReasoning(message: WireMessage): object {
   const { reasoning_content: _content, reasoning: _reasoning, ...rest } = message
   return rest
 }
+
+/** A client that sends calls back otherwise than it got them. */
+export const withCalls =
+  (edit: { readonly name?: string; readonly arguments?: string }) => (message: WireMessage) => ({
+    ...message,
+    tool_calls: message.tool_calls!.map((call) => ({
+      ...call,
+      function: { ...call.function, ...edit },
+    })),
+  })
